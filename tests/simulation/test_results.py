@@ -115,7 +115,7 @@ def test_sim_text__names_the_outcome(cli: Cli, more: str, says: list[str]) -> No
 
 @pytest.mark.parametrize("more", ["--rate 1 --requests 0", "--users 4 --fast 0.5", "--rate 1,2 --find rate --so-that p99_ttft_s=1s",
                                   "--rate 1 --timeline nowhere/out.json", "--rate 1 --sensitivity 2", "--rate nan", "--rate -1",
-                                  "--rate 1 --departures 0", "--users 4 --turns 3,1s", "--rate 1 --think 2s", "--rate 1 --ttl 5s",
+                                  "--rate 1 --departures 0", "--users 4 --turns 3,1s --fast 1", "--rate 1 --think 2s", "--rate 1 --ttl 5s",
                                   "--find rate --so-that p99_ttft_s=1s --plot x.png", "--rate 1 --tp 4 --replicas 9 --plot x.png",
                                   "--find rate --so-that p99_ttft_s=1s --timeline x.json"])  # fmt: skip
 def test_sim_flags__bad_input_is_a_one_line_error(capsys: pytest.CaptureFixture[str], more: str) -> None:

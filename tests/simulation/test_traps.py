@@ -13,6 +13,7 @@ from headway.simulation import results
 from headway.simulation import state as of
 from headway.simulation.fleet import PrefillDecodePools, split
 from headway.simulation.prefix_tiers import Prefix, parse_tiers
+from headway.simulation.settled import Verdict
 from headway.simulation.simulate import SimulatedRun, simulate
 from headway.simulation.traffic.requests import Traffic
 from reference.queueing import md1_wait_s, mmc_wait_s
@@ -185,7 +186,8 @@ def test_overload__row_has_queue_growth_and_no_latencies() -> None:
     rows = {}
     for load in (0.7, 0.97, 1.3):
         run = simulate(Traffic.of(arrival / (able.per_s * load), 500, 20), made.pace, rules, how="plain")
-        rows[load] = results.row(made, run, able, {}, 0.1, True)
+        verdict = Verdict(standing=saturation.stand(run, able), hits=None, requests=len(arrival))
+        rows[load] = results.row(made, run, verdict, {}, 0.1, True)
         assert rows[load]["utilisation"] == pytest.approx(load, rel=0.06)
         assert rows[load]["capacity_req_per_s"] == able.per_s
     assert rows[0.7]["stable"] and rows[0.7]["p99_ttft_s"] > 0

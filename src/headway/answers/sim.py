@@ -53,7 +53,8 @@ from headway.simulation.questions import (
     Policy,
     Simulate,
 )
-from headway.simulation.run import LoadedTrial, LoadingPlan, Trial
+from headway.simulation.run import REPLAYS, LoadedTrial, LoadingPlan, Trial
+from headway.simulation.settled import TIMES_LONGER
 from headway.simulation.sketch import RELATIVE_ERROR
 from headway.simulation.step_law import StepLaw, parse
 from headway.simulation.traffic.distributions import Constant, Lengths, parse_arrivals
@@ -62,6 +63,7 @@ from headway.simulation.traffic.generate import (
     generate,
     generate_conversations,
     generate_loop,
+    generate_talking_users,
     parse_think,
     parse_turns,
 )
@@ -115,7 +117,7 @@ def _simulated(
 ) -> SimulationProgress:
     """Rows of every layout under every load; `sample` is the warm-up and whether the traffic samples an endless load."""
     warmup, lasting = sample
-    results = SimulationProgress(rows=[])
+    results = SimulationProgress(rows=[], seeds_typed=bool(args.seeds))
     try:
         sources = loads_by_seed(args, loadings) if args.find else {}
         for trial, labels in _trials(args, loadings, warmup, lasting):
@@ -141,6 +143,7 @@ class SimulationProgress:
     rows: list[dict[str, Any]]
     last: Any = None  # run behind the last row
     interrupted: bool = False
+    seeds_typed: bool = False
 
     def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float], sources: dict[int, Any], labels: dict[str, Any]) -> None:
         """Add the rows of one fleet, with its labels: under each load, or at the highest rate within the limits."""
@@ -150,12 +153,12 @@ class SimulationProgress:
         if trial.fleet.pace is None:
             self.rows += [{"rate": load.rate} | answer_of(trial) for load in loadings]
         elif so_that:
-            self._search(trial, so_that, sources)
+            self._search(trial, so_that, sources, len(loadings[0]))
         else:
             self._under_each(trial, loadings)
         self.rows[count:] = [labels | row | labels for row in self.rows[count:]]
 
-    def _search(self, trial: Any, so_that: dict[str, float], sources: dict[int, Any]) -> None:
+    def _search(self, trial: Any, so_that: dict[str, float], sources: dict[int, Any], requests: int) -> None:
         (_, at_rate), *more_sources = sources.items()
         rows, ended = trial.highest(at_rate, so_that)
         if not (rows or self.rows or ended):
@@ -163,9 +166,12 @@ class SimulationProgress:
         self.rows += rows
         note(*(f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"))
         self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
-        if ended and more_sources and rows and rows[0]["kind"] == "found":
+        found = ended and rows and rows[0]["kind"] == "found"
+        if found and rows[0]["requests"] > requests:
+            note(f"looked for with {rows[0]['requests']:,} requests: {requests:,} do not show the latencies of a lasting load")
+        if found and more_sources and (self.seeds_typed or rows[0]["requests"] <= CHEAP):
             try:
-                rows[0] |= trial.over_seeds(dict(more_sources), so_that, rows[0]["rate"])
+                rows[0] |= trial.over_seeds(dict(more_sources), so_that, rows[0]["rate"], rows[0]["requests"])
             except KeyboardInterrupt:
                 self._stop("interrupted: the rate was looked for with one seed alone", True)
 
@@ -264,6 +270,7 @@ def _percentiles(args: Simulate) -> tuple[float, ...]:
 def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Trial of each requested layout and scheduler, and the inputs that tell its rows from those of others."""
     tries = TRIED * seeds(args, loadings) if args.find else 1
+    tries += REPLAYS if args.find and lasting else 0
     band = _band(args, sum(map(len, loadings)) * tries)
     runs = tries * (BANDED if band else 1)
     limits, tails = _single_values(args, SLO), {*columns.PERCENTILES, *_percentiles(args)}
@@ -273,6 +280,8 @@ def _trials(args: Simulate, loadings: list[Any], warmup: float, lasting: bool) -
         how, compile_s = args.loop, 0.0
         if compiled.pace:
             takes_s = sum(plain_s(load.traffic, compiled.prefix is not None) * len(load) / len(load.traffic) for load in loadings) * runs
+            if compiled.prefix is not None and lasting:  # a longer run, where hits have not settled
+                takes_s *= 1 + TIMES_LONGER
             if not loadings[0].users:  # the capacity is measured with full batches on all ranks
                 takes_s += saturated_s(*saturated_sample(loadings[0].requests, compiled.scheduler.rules))
             meet = compiled.pools is not None or (policy.routing != "round-robin" and compiled.replicas > 1)
@@ -422,8 +431,6 @@ def loads_of(args: Simulate) -> tuple[list[Any], bool]:
         if users or args.prompt or args.output or args.turns or args.think:
             raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
         return _trace(args, rates), False
-    if users and args.turns:
-        raise BadValue("--turns", args.turns, "arrivals at a --rate: users of a closed loop send requests of their own")
     if not users and args.think:
         raise BadValue("--think", args.think, "--users beside it; the pause between turns is in --turns")
     if args.find and len(rates) > 1:
@@ -436,6 +443,8 @@ def loads_of(args: Simulate) -> tuple[list[Any], bool]:
     count, seed_value = _whole_number(args.requests, "--requests"), seed(args)
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
+    if users and args.turns:
+        return _talking_users(args, users, prompt, output, count), False
     if users:
         return _loops(args, users, prompt, output, count), False
     within_memory(args, [count or REQUESTS] * len(rates))
@@ -451,6 +460,19 @@ def _loops(args: Simulate, users: tuple[int, ...], prompt: Lengths, output: Leng
     within_memory(args, totals)
     loops = [generate_loop(number, think, prompt, output, total, seed(args)) for number, total in zip(users, totals, strict=True)]
     return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
+
+
+def _talking_users(args: Simulate, users: tuple[int, ...], prompt: Lengths, output: Lengths, count: int) -> list[LoadingPlan]:
+    """Closed loops of users who go on with conversations: each has ten of them unless the user says how many requests all send."""
+    turns, think = parse_turns(args.turns), parse_think(args.think) if args.think else None
+    pause = f"{args.think} (--think)" if think else f"a pause like those between turns, {turns.gap:g} s on average (or --think)"
+    note(f"a user who has ended a conversation begins the next after {pause}")
+    loads = []
+    for number in users:
+        total = max(count or max(round(PER_USER * number * turns.mean), FEWEST), number)
+        traffic = generate_talking_users(number, think, prompt, output, turns, total, seed(args))
+        loads.append(LoadingPlan(traffic=traffic, rate=None, users=number, sends=total))
+    return loads
 
 
 def seed(args: Simulate) -> int:
@@ -494,8 +516,14 @@ def _rate_loads(args: Simulate, rates: Any, prompt: Any, output: Any, count: int
             continue
         else:
             traffic = generate(arrivals, prompt, output, count, seed)
-        loadings.append(LoadingPlan(traffic=traffic, rate=rate, population=population))
+        longer = partial(_longer, args, rate, prompt, output, seed)
+        loadings.append(LoadingPlan(traffic=traffic, rate=rate, population=population, longer=longer))
     return loadings
+
+
+def _longer(args: Simulate, rate: float, prompt: Any, output: Any, seed: int, count: int) -> LoadingPlan:
+    """A load at a rate with so many requests."""
+    return _rate_loads(args, (rate,), prompt, output, count, seed)[0]
 
 
 def loads_by_seed(args: Simulate, loadings: list[Any]) -> dict[int, Any]:

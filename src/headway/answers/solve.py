@@ -51,7 +51,7 @@ RANGES = {
     "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9), "rate": (1e-3, 1e6),
     **dict.fromkeys(LATENCIES, (1e-9, 1.0)), "fixed": (1e-3, 100.0), "spread": (1.0, 100.0),
     "imbalance": (1.0, 100.0), "accept_length": (1.0, 65.0), "draft_cost": (1e-3, 100.0), "draft_tokens": (1.0, 64.0),
-    "hit_rate": (1e-3, 0.95),
+    "hit_rate": (1e-3, 1.0),
     **dict.fromkeys(("activation_bytes", "dispatch_bytes", "state_bytes"), (0.1, 100.0)),
 }  # fmt: skip
 AROUND = 30.0  # the input is drawn from the answer over this to the answer times this

@@ -90,7 +90,7 @@ class PriceList(FlagRecord):
 
     at_sheet = field(kind="sheet", word="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
     hit_rate = field(
-        open_low=False, high=0.95, spellings=HIT_RATE, help="share of prompt tokens found in a prefix cache; a..b goes by 0.05"
+        open_low=False, high=1, spellings=HIT_RATE, help="share of prompt tokens found in a prefix cache; a..b goes by 0.05"
     )
     input_price = field("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")
     cached_price = field("USD/token", bare="USD/Mtok", open_low=False, help="of cached input (default: as fresh)")

@@ -87,7 +87,7 @@ class Assumptions:
     ] = None
     hit_rate: Annotated[
         Any,
-        Field(open_low=False, high=0.95, spellings=HIT_RATE, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled"),
+        Field(open_low=False, high=1, spellings=HIT_RATE, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled"),
     ] = 0
     length_cv: Annotated[Any, Field(open_low=False, high=10, help=LENGTH_CV), RARE] = 0.064
     draft: Annotated[str, Field(kind="text", word="WHAT", help=DRAFT)] = ""

@@ -52,7 +52,8 @@ def describe(rows: Any, percentiles: Sequence[float] = ()) -> output.Summary:
     rejected = rejected_requests(row_list[0])
     if len(runs) <= 1:
         row = row_list[0]
-        remarks = [*verdict(row), *rejected, *_train(row), *waiting(row), *_growing(row), *_draining(row), *sensitive(row), DEFINED]
+        load = [*_train(row), *waiting(row), *_growing(row), *_draining(row)]
+        remarks = [*verdict(row), *_settling(row), *rejected, *load, *sensitive(row), DEFINED]
         return output.Summary(_sentence(row), kinds, binds=_binds(row), remarks=remarks, first=first)
     at = next(at for at, key in enumerate(kinds) if key.endswith("_itl_s"))
     remarks = [*rejected, *_draining(runs[-1]), DEFINED]
@@ -169,20 +170,20 @@ def _load_text(row: Row) -> str:
     share, able = row.get("utilisation"), serving.value(row, "capacity_req_per_s")
     if not share:
         return "the given load"
-    bare = "" if row.get("hit_rate") is None else " without prefix hits"
+    hits = "" if row.get("hit_rate_settled") is None else f" with {row['hit_rate_settled']:.0%} prefix hits"
     width = row.get("capacity_ci_req_per_s") or 0.0
     able += f" ± {width / row['capacity_req_per_s']:.1%}" if width >= LEAST_PRINTED * row["capacity_req_per_s"] else ""
     return (
-        f"{share:.0%} of its capacity{bare} ({able})"
+        f"{share:.0%} of its capacity{hits} ({able})"
         if share < PERCENT_LIMIT
-        else f"{format_value(share, '')} times its capacity{bare} ({able})"
+        else f"{format_value(share, '')} times its capacity{hits} ({able})"
     )
 
 
 def verdict(row: Row) -> list[str]:
     """Line on a verdict that utilisation and queue do not give alike, or that the error of the capacity leaves open."""
     share, width = row.get("utilisation"), row.get("capacity_ci_req_per_s")
-    if not share or width is None or row.get("hit_rate") is not None:
+    if not share or width is None:
         return []
     if not row["stable"] and share <= 1.0:
         return [
@@ -194,6 +195,22 @@ def verdict(row: Row) -> list[str]:
             f"the rate is within the error of the capacity: {'stable' if row['stable'] else 'overloaded'} is the likelier of two verdicts."
         ]
     return []
+
+
+def _settling(row: Row) -> list[str]:
+    """Lines on requests beyond those asked for, without which hits or latencies would not be those of a lasting load."""
+    lines, judged = [], row.get("judged_requests") or 0
+    if judged > row.get("requests", judged):
+        lines.append(
+            f"{'stable' if row['stable'] else 'overloaded'} by a run of {judged:,} requests: in {row['requests']:,} the hit rate had not "
+            f"settled; there it is {row['hit_rate_settled']:.1%} of prompt tokens."
+        )
+    if row.get("hit_rate_drifts"):
+        lines.append(f"the hit rate still changes after {judged:,} requests; capacity and verdict count what it was last.")
+    if row.get("replay_requests"):
+        apart = f"limited latencies differ by {row['replay_difference']:.1%}"
+        lines.append(f"found with {row['requests']:,} requests; replayed with {row['replay_requests']:,}, {apart}.")
+    return lines
 
 
 def _by_seed(row: Row) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headway.simulation.simulate import SimulatedRun, simulate, turns_of
-from headway.simulation.state import Rules
+from headway.simulation.state import TALKING_USERS, TALKS, USERS, Rules
 from headway.simulation.step_time import StepPace
 from headway.simulation.traffic.requests import Floats, Ints, Mask, Traffic
 
@@ -24,6 +24,7 @@ BLOCKS = 10  # equal samples of the traffic, one after another, whose durations 
 STUDENT = 2.262  # 97.5 % point of Student's t with 9 degrees of freedom
 CLOSE_ENOUGH = 0.005  # relative half width beyond which a longer run is made
 LOOKED_AT = 200_000  # requests of a longer traffic that the sample is drawn from
+NORMAL_95 = 1.96  # 97.5 % point of the normal distribution
 SURE = 3.0  # standard deviations of arrivals and lengths beyond which queue growth is not chance
 
 
@@ -153,60 +154,91 @@ def stand(run: SimulatedRun, able: MeasuredCapacity | None, only: Mask | bool = 
     """Stability of the queue (of the `only` requests) and utilisation of the replicas; with abandonment every queue is stable.
 
     A load is unstable if its rate is above the capacity, or if the queue grew over the second half of the arrivals by more than chance:
-    either is enough. With prefix hits replicas carry more than this capacity, and growth alone decides. `rate` is the mean rate of an
-    endless load; without it the rate is that of the arrivals.
+    either is enough. `able` counts the hits of a prefix cache, if there is one. `rate` is the mean rate of an endless load; without it the
+    rate is that of the arrivals.
     """
     is_offered = run.is_sent & ~run.refused & only
     count, (first, last) = int(is_offered.sum()), run.sent_between(is_offered)
-    if count < 2 or last <= first or run.rules.closed == 1:
+    if count < 2 or last <= first or run.rules.closed in (USERS, TALKING_USERS):
         return Saturation(capacity=able, utilisation=None, growth=0.0, stable=True)
     span = last - first
     offered = (count - 1) / span if rate is None else rate * float(1.0 - run.refused.mean())
-    utilisation = offered / able.per_s if able else None
     if run.rules.leaving:
-        return Saturation(capacity=able, utilisation=utilisation, growth=0.0, stable=True)
-    begin_share = 1.0  # of the requests that wait for no answer
-    if run.rules.closed == 2:  # once no conversation begins any more, the queue only falls
+        return Saturation(capacity=able, utilisation=offered / able.per_s if able else None, growth=0.0, stable=True)
+    begin_share, begins = 1.0, is_offered  # of the requests that wait for no answer
+    if run.rules.closed == TALKS:  # once no conversation begins any more, the queue only falls
         begins = is_offered & ~turns_of(run.traffic).later
-        last, begin_share = run.sent_between(begins)[1], float(begins.sum()) / count
-    growth, chance = _growth(run, is_offered, first, max(last, first + span / PARTS), rate is not None)
+        last, begin_share = begins_end(run, is_offered), float(begins.sum()) / count
+    last = max(last, first + span / PARTS)
+    growth, chance = _growth(run, is_offered, begins, first, last, rate is not None)
     grows = growth > SURE * chance
-    over = able is not None and offered > able.per_s and not run.rules.caching
+    over = able is not None and offered > able.per_s
+    if grows and not over and able is not None and run.caches:
+        able = carried(run, is_offered, (first + last) / 2, last, offered) or able
     if over and not grows and able is not None:
         growth = (offered - able.per_s) * begin_share
+    utilisation = offered / able.per_s if able else None
     return Saturation(capacity=able, utilisation=utilisation, growth=growth if grows or over else 0.0, stable=not (grows or over))
+
+
+def begins_end(run: SimulatedRun, is_offered: Mask) -> float:
+    """Send time of the last offered request that waits for no answer."""
+    return run.sent_between(is_offered & ~turns_of(run.traffic).later if run.rules.closed == TALKS else is_offered)[1]
+
+
+def carried(run: SimulatedRun, is_offered: Mask, start: float, end: float, offered: float) -> MeasuredCapacity | None:
+    """What the replicas let in per second while their queue grew: less than hits alone say where a tier loads slowly; None if no less."""
+    count = int((is_offered & (run.scheduled > start) & (run.scheduled <= end)).sum())
+    per_s = count / (end - start)
+    return MeasuredCapacity(per_s=per_s, half_width=NORMAL_95 * count**0.5 / (end - start)) if 0.0 < per_s < offered else None
 
 
 SLICE = 1 << 18  # requests processed together
 PARTS = 40  # equal times in which arrivals are counted
 
 
-def _growth(run: SimulatedRun, is_offered: Mask, first: float, last: float, endless: bool) -> tuple[float, float]:
+def _growth(run: SimulatedRun, is_offered: Mask, begins: Mask, first: float, last: float, endless: bool) -> tuple[float, float]:
     """Growth of the queue in requests per second over the second half of a time, and its standard deviation by chance.
 
     Chance is that of arrivals less services: the variance of the counts in equal times and that of the lengths, each at least Poisson's.
-    Of an endless load counts in longer times are looked at too, so that the swing of a day is no growth; a trace is what it is.
+    Of conversations only their begins are chance, each for all its turns: later turns follow answers, so that in a queue that grows they
+    come ever more slowly. Of an endless load counts in longer times are looked at too, so that the swing of a day is no growth; a trace is
+    what it is.
     """
     counts, sums = np.zeros(PARTS + 1), np.zeros((2, 3))
     for start in range(0, len(is_offered), SLICE):
         rows = slice(start, start + SLICE)
         keep = is_offered[rows] & (run.arrival[rows] <= last)
-        counts += np.bincount(((run.arrival[rows][keep] - first) * (PARTS / (last - first))).astype(np.int64), minlength=PARTS + 1)
+        some = keep & begins[rows]
+        counts += np.bincount(((run.arrival[rows][some] - first) * (PARTS / (last - first))).astype(np.int64), minlength=PARTS + 1)
         for sum_of, tokens in zip(sums, (run.traffic.prompt[rows][keep], run.traffic.output[rows][keep]), strict=True):
             lengths = tokens.astype(float)
             sum_of += np.array([len(lengths), lengths.sum(), lengths @ lengths])
     counts[-2] += counts[-1]
-    spread = chance_spread(counts[:-1], sums, endless)
+    turns = sums[0][0] / counts.sum()
+    spread = chance_spread(counts[:-1], sums, endless, turns, _turns_spread(run))
     grown = queued_at(run, is_offered, last) - queued_at(run, is_offered, (first + last) / 2)
     return grown / ((last - first) / 2), spread**0.5 / ((last - first) / 2)
 
 
-def chance_spread(counts: Any, sums: Any, endless: bool) -> float:
-    """Variance by chance of the growth of a queue over half of a time: of arrivals, counted in equal parts of it, and of lengths."""
+def chance_spread(counts: Any, sums: Any, endless: bool, turns: float = 1.0, turns_spread: float = 1.0) -> float:
+    """Variance by chance of the growth of a queue over half of a time: of begins, counted in equal parts of it, and of lengths.
+
+    `turns` is the mean number of requests that follow from a begin, itself among them, and `turns_spread` their mean square over its square.
+    """
     together = (1, 2, 4, 8) if endless else (1,)
     dispersion = [sums_of.var(ddof=1) / sums_of.mean() for sums_of in (counts.reshape(-1, size).sum(axis=1) for size in together)]
     lengths_cv2 = [number * squares / total**2 - 1.0 for number, total, squares in sums]
-    return float((max(1.0, *dispersion) + max(1.0, *lengths_cv2)) * counts.sum() / 2)
+    return float((max(1.0, *dispersion) * turns * turns_spread + max(1.0, *lengths_cv2)) * counts.sum() * turns / 2)
+
+
+def _turns_spread(run: SimulatedRun) -> float:
+    """Mean square of the turns of a conversation over the square of their mean; 1 where requests are no conversations."""
+    if run.rules.closed != TALKS:
+        return 1.0
+    turns = np.bincount(turns_of(run.traffic).first)
+    turns = turns[turns > 0].astype(float)
+    return float((turns @ turns) / len(turns) / turns.mean() ** 2)
 
 
 def queued_at(run: SimulatedRun, is_offered: Mask, time: float) -> int:
@@ -234,11 +266,8 @@ def printable(rate: float) -> float:
 
 
 def meets_limits(row: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
-    """Whether a row is stable, at most at capacity, and meets every limit; a missing figure fails its limit.
-
-    With prefix hits replicas carry more than the capacity without, so that is no limit.
-    """
-    above = "hit_rate" not in row and (row.get("utilisation") or 0.0) > 1.0
+    """Whether a row is stable, at most at capacity, and meets every limit; a missing figure fails its limit."""
+    above = (row.get("utilisation") or 0.0) > 1.0
     return bool(row["stable"]) and not above and all(row.get(key) is not None and row[key] <= most for key, most in limits.items())
 
 

@@ -42,6 +42,7 @@ from headway.simulation.state import (
     HEAPED,
     JOINED,
     LANE,
+    LEFT,
     LINK_AT,
     NEXT_REQUEST,
     NONE,
@@ -65,6 +66,9 @@ from headway.simulation.state import (
     STEP,
     STEP_FROM,
     STEPS,
+    TALKING_USERS,
+    TALKS,
+    USERS,
     WIDE,
     Rules,
     State,
@@ -127,7 +131,7 @@ def lose(state: State, rules: Rules, request: int) -> None:
     """Record an abandoned request; its closed-loop user sends another, its conversation ends."""
     state.times[4 * request + FINISH] = state.times[4 * request + FIRST]
     state.count[ABANDONED] += 1
-    if rules.closed == 1:
+    if rules.closed == USERS or rules.closed == TALKING_USERS:
         ask_again(state, rules, request, 0, -state.times[4 * request + FIRST])
 
 
@@ -255,11 +259,17 @@ def end(state: State, rules: Rules, seat: int) -> None:
 
 def ask_again(state: State, rules: Rules, request: int, lane: int, now: float) -> None:
     """Schedule the user's or conversation's next request after its pause, which its arrival holds until then."""
-    comes_next = state.after[request] if rules.closed == 2 else -1
-    if rules.closed == 1 and state.ends[NEXT_REQUEST] != NONE:
+    comes_next = NONE
+    if rules.closed == TALKING_USERS:
+        state.count[LEFT] -= 1
+        if state.count[LEFT] < 0:
+            return
+    if rules.closed >= TALKS and state.times[4 * request + FINISH] >= 0.0:  # who gave up begins another conversation
+        comes_next = state.after[request]
+    if comes_next == NONE and rules.closed != TALKS and state.ends[NEXT_REQUEST] != NONE:
         comes_next = state.ends[NEXT_REQUEST]
         state.ends[NEXT_REQUEST] = state.order[comes_next]
-    if comes_next < 0:
+    if comes_next == NONE:
         return
     comes = now + state.times[4 * comes_next + ARRIVAL]
     state.times[4 * comes_next + ARRIVAL] = comes

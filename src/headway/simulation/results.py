@@ -16,11 +16,10 @@ import numpy as np
 from headway.core.columns import PERCENTILES, percentile_mark
 from headway.core.errors import BadFile
 from headway.core.files import write_whole
-from headway.simulation import capacity
 from headway.simulation import state as slot
-from headway.simulation.capacity import MeasuredCapacity
 from headway.simulation.fleet import Fleet
 from headway.simulation.prefix_tiers import hit_rates
+from headway.simulation.settled import Verdict
 from headway.simulation.simulate import SimulatedRun
 from headway.simulation.traffic.requests import Floats, Ints, Mask
 
@@ -226,11 +225,12 @@ HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl", "wait_share")  # latencies with
 
 
 def row(
-    fleet: Fleet, run: SimulatedRun, able: MeasuredCapacity | None, limits: Mapping[str, float], warmup: float, lasting: bool,
-    rate: float | None = None, percentiles: Sequence[float] = PERCENTILES,
+    fleet: Fleet, run: SimulatedRun, verdict: Verdict, limits: Mapping[str, float], warmup: float, lasting: bool,
+    percentiles: Sequence[float] = PERCENTILES,
 ) -> dict[str, Any]:  # fmt: skip
-    """Every figure of a run; `lasting`: the traffic samples an endless load (at `rate`), so an unstable run has no latencies."""
-    load, figures, count, rates = counted(run, able, limits, warmup, rate, percentiles)
+    """Every figure of a run; `lasting`: the traffic samples an endless load, so an unstable run has no latencies."""
+    load, able = verdict.standing, verdict.standing.capacity
+    figures, count, rates = counted(run, limits, warmup, percentiles)
     if lasting and not load.stable:
         figures = {key: None if any(part in key for part in HIDDEN) or "good" in key else value for key, value in figures.items()}
     standing = {
@@ -246,21 +246,22 @@ def row(
         full |= {f"prefill_{key}": before[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
     if fleet.prefix is not None:  # of the replicas that prefill
         full |= hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
+    if verdict.hits is not None:
+        full |= {"hit_rate_settled": verdict.hits, "judged_requests": verdict.requests, "hit_rate_drifts": not verdict.settled}
     speed = {"wall_s": run.wall_s, "compile_s": run.compile_s}
     return fleet.identity() | standing | rates | figures | full | cost(fleet, run, rates) | speed
 
 
 def counted(
-    run: SimulatedRun, able: MeasuredCapacity | None, limits: Mapping[str, float], warmup: float, rate: float | None,
-    percentiles: Sequence[float],
-) -> tuple[capacity.Saturation, dict[str, Any], int, dict[str, Any]]:  # fmt: skip
-    """How a run stands against its capacity, its latencies and goodput, the requests behind them, and its rates."""
+    run: SimulatedRun, limits: Mapping[str, float], warmup: float, percentiles: Sequence[float]
+) -> tuple[dict[str, Any], int, dict[str, Any]]:  # fmt: skip
+    """Latencies and goodput of a run, the requests behind them, and its rates."""
     tally = run.tally
     if tally is not None:
-        return tally.stand(able, rate), tally.latencies(run, percentiles) | tally.goodput(), tally.measured, tally.rates()
+        return tally.latencies(run, percentiles) | tally.goodput(), tally.measured, tally.rates()
     sample = measured(run, warmup)
     figures = latencies(run, sample, percentiles) | goodput(run, sample, limits)
-    return capacity.stand(run, able, rate=rate), figures, int(sample.counts.sum()), run_rates(run)
+    return figures, int(sample.counts.sum()), run_rates(run)
 
 
 def little(fleet: Fleet, run: SimulatedRun) -> float | None:

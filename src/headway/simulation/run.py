@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from headway.core.columns import PERCENTILES
 from headway.core.errors import BadValue
-from headway.simulation import capacity, results
+from headway.simulation import capacity, results, settled
 from headway.simulation.capacity import MeasuredCapacity
 from headway.simulation.fleet import Fleet, split, stretched
+from headway.simulation.settled import Verdict
 from headway.simulation.simulate import SimulatedRun, simulate, turns_of
 from headway.simulation.state import BUSY, LANE, STEPS
 from headway.simulation.streamed import simulate_stream
@@ -33,7 +35,9 @@ class LoadingPlan:
     users: int = 0
     think: Any = None
     stream: DrawnTraffic | None = None  # the load, drawn as it is played, of which `traffic` is a sample; None: the traffic is all
+    sends: int = 0  # requests of users whose traffic is conversations, of which there are more
     population: Traffic | None = None  # more requests of the same endless load, whose capacity is that of the load; None: the traffic
+    longer: Callable[[int], LoadingPlan] | None = None  # the same load with so many requests; None: there are no more
 
     def __len__(self) -> int:
         return len(self.traffic if self.stream is None else self.stream)
@@ -67,18 +71,38 @@ class Trial:
             return self
         return replace(self, fleet=self.refit(load.traffic))
 
-    def capacity(self, traffic: Traffic) -> MeasuredCapacity | None:
-        """Capacity of the fleet for such traffic, None if it cannot run."""
+    def capacity(self, traffic: Traffic, hits: float | None = None) -> MeasuredCapacity | None:
+        """Capacity of the fleet for such traffic, None if it cannot run; `hits`: of a prefix cache, the share of prompt tokens found."""
         pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE, caching=0), self.fleet.pools
         if pace is None:
             return None
+        found = {} if hits is None else {"hit": hits}
         if pools is None:
-            return capacity.capacity(traffic, pace, rules, self.fleet.replicas, self.how)
+            return capacity.capacity(traffic, pace, rules._replace(**found), self.fleet.replicas, self.how)
         prompts = replace(traffic, output=np.ones_like(traffic.output))
         first_pace, first_rules = pools.prefill_side(pace, rules)
-        first = capacity.capacity(prompts, first_pace, first_rules, pools.prefill, self.how)
+        first = capacity.capacity(prompts, first_pace, first_rules._replace(caching=0, **found), pools.prefill, self.how)
         second = capacity.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
         return min(first, second, key=lambda pool: pool.per_s) if first and second else None
+
+    def judged(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity | None) -> Verdict:
+        """Whether a load is stable, `able` being the capacity without hits; of a prefix cache with its hits once they have settled.
+
+        Where they had not, longer runs of the same load show them, unless the load is easily carried without any.
+        """
+        rate, hits = load.rate if self.lasting else None, None if able is None or run.tally is not None else settled.late_hits(run)
+        if run.tally is not None:
+            return Verdict(standing=run.tally.stand(able, rate), hits=None, requests=len(load))
+        if hits is None or able is None:
+            return Verdict(standing=capacity.stand(run, able, rate=rate), hits=None, requests=len(run.traffic))
+        most = settled.PLAIN_MOST if self.how == "plain" else settled.MOST
+        easy = rate is not None and rate <= settled.AT_EASE * able.per_s
+        while not (hits.settled or easy or run.interrupted or load.longer is None or len(run.traffic) >= most):
+            load = load.longer(min(settled.TIMES_LONGER * len(run.traffic), most))
+            run = self.run(load)
+            hits = settled.late_hits(run) or hits
+        standing = capacity.stand(run, self.capacity(load.requests, hits.share), rate=rate)
+        return Verdict(standing=standing, hits=hits.share, requests=len(run.traffic), settled=hits.settled or not self.lasting)
 
     def ranks(self, traffic: Traffic) -> Any:
         """Random class of each request, equal for all turns of a conversation; None with one class."""
@@ -95,6 +119,8 @@ class Trial:
         if load.users and self.fast:
             raise BadValue("--fast", self.fast, "arrivals at a rate or of a trace, not --users")
         pools = self.fleet.pools
+        if pools and load.sends:
+            raise BadValue("--turns", "with --users", "replicas that prefill and decode, not --policy disaggregated")
         if pools and load.users:
             if self.fleet.scheduler.patience_s is not None:
                 raise BadValue("--patience", self.fleet.scheduler.patience_s, "arrivals at a rate or of a trace where prefill is apart")
@@ -115,7 +141,7 @@ class Trial:
             )  # fmt: skip
         run = simulate(
             load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(load.traffic),
-            think=load.think, users=load.users, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
+            think=load.think, users=load.users, sends=load.sends, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
             patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
         return replace(run, first_token_factor=self.fleet.first_token_factor)
@@ -173,8 +199,8 @@ class Trial:
         return rows
 
     def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity | None) -> list[dict[str, Any]]:
-        rate = load.rate if self.lasting else None
-        about = results.row(self.fleet, run, able, self.limits, self.warmup, self.lasting, rate, self.percentiles)
+        verdict = self.judged(load, run, able)
+        about = results.row(self.fleet, run, verdict, self.limits, self.warmup, self.lasting, self.percentiles)
         totals = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
         ranks = self.ranks(load.traffic)
         rows = [totals]
@@ -188,44 +214,35 @@ class Trial:
         return rows
 
     def highest(
-        self, at_rate: Callable[[float], LoadingPlan], so_that: Mapping[str, float], near: float | None = None
+        self, at_rate: Callable[[float], LoadingPlan], so_that: Mapping[str, float], near: float | None = None, count: int = 0
     ) -> tuple[list[dict[str, Any]], bool]:
         """Rows at the highest rate that keeps the limits and the lowest rate tried that does not; and whether the search finished.
 
-        A rate is played as by itself: its traffic drawn, the fleet and its capacity made for it. `near` is a rate to begin around.
+        A rate is played as by itself: its traffic drawn, the fleet and its capacity made for it. `near` is a rate to begin around. What is
+        found is replayed with more requests, and looked for with so many where its latencies are not theirs; unless `count` says how many.
         """
         first = at_rate(near or 1.0)
         loaded_trial = LoadedTrial(trial=replace(self, band=0.0, fleet=self.refit(first.traffic) if self.refit else self.fleet), load=first)
-        able, tried = loaded_trial.capacity, []
-        if able is None:
+        if loaded_trial.capacity is None:
             return [], True
-
-        def at(rate: float) -> dict[str, Any]:
-            loaded_trial.turn_to(at_rate(rate))
-            rows, run = loaded_trial.rows()
-            if run.interrupted:
-                raise KeyboardInterrupt
-            tried.append(rows[0])
-            return rows[0]
-
-        ended = True
+        search, ended = RateSearch(loaded_trial=loaded_trial, at_rate=at_rate, so_that=so_that, count=count or len(first)), True
         try:
-            good, bad = capacity.highest(at, able.per_s, so_that, near)
+            good, bad = search.highest(near) if count else search.replayed(near)
             if good and self.band:
-                loaded_trial.turn_to(at_rate(good["rate"]))
-                good = replace(loaded_trial.trial, band=self.band).rows(loaded_trial.load, loaded_trial.capacity)[0][0]
+                loaded_trial.turn_to(search.load(good["rate"]))
+                good |= replace(loaded_trial.trial, band=self.band).rows(loaded_trial.load, loaded_trial.capacity)[0][0]
         except KeyboardInterrupt:
-            (good, bad), ended = capacity.between(tried, so_that), False
+            (good, bad), ended = capacity.between(search.tried, so_that), False
         tries = [(good, "found"), (bad, "beyond")]
         return [{**row, "kind": kind} for row, kind in tries if row is not None], ended
 
     def over_seeds(
-        self, sources: Mapping[int, Callable[[float], LoadingPlan]], so_that: Mapping[str, float], near: float
+        self, sources: Mapping[int, Callable[[float], LoadingPlan]], so_that: Mapping[str, float], near: float, count: int
     ) -> dict[str, Any]:
-        """The lowest and the highest of the rates found with other seeds and of `near`, the rate found with this one."""
+        """The lowest and the highest of the rates found with `count` requests of other seeds and of `near`, found with this one."""
         rates = [near]
         for seed, at_rate in sources.items():
-            rows, ended = replace(self, seed=seed, band=0.0).highest(at_rate, so_that, near)
+            rows, ended = replace(self, seed=seed, band=0.0).highest(at_rate, so_that, near, count)
             if not ended:
                 raise KeyboardInterrupt
             rates.append(next((row["rate"] for row in rows if row["kind"] == "found"), 0.0))
@@ -262,3 +279,63 @@ class LoadedTrial:
     def rows(self) -> tuple[list[dict[str, Any]], SimulatedRun]:
         """Rows and run of the load in play."""
         return self.trial.rows(self.load, self.capacity)
+
+
+REPLAYS = 10  # times as many requests, with which a rate that was found is played again
+SAME = 0.08  # relative difference of a limited latency up to which that replay shows the same
+NEARLY = 0.25  # and up to which the latencies of a search with so many requests will be those of any longer run
+MOST, PLAIN_MOST = 1_000_000, 20_000  # requests of the longest replay, compiled and as plain Python
+
+
+@dataclass(slots=True)
+class RateSearch:
+    """The search for the highest rate within limits, with more requests where hits have not settled or a replay shows other latencies."""
+
+    loaded_trial: LoadedTrial
+    at_rate: Callable[[float], LoadingPlan]
+    so_that: Mapping[str, float]
+    count: int  # requests of each rate tried
+    tried: list[dict[str, Any]] = field(default_factory=list)
+
+    def load(self, rate: float, count: int = 0) -> LoadingPlan:
+        """The load at a rate with as many requests as are played now, or `count`."""
+        load, count = self.at_rate(rate), count or self.count
+        return load if load.longer is None or len(load) == count else load.longer(count)
+
+    def at(self, rate: float, count: int = 0) -> dict[str, Any]:
+        """The row at a rate; from a rate on at which hits had not settled, every rate has as many requests as that needed."""
+        self.loaded_trial.turn_to(self.load(rate, count))
+        rows, run = self.loaded_trial.rows()
+        if run.interrupted:
+            raise KeyboardInterrupt
+        if not count and (rows[0].get("judged_requests") or 0) > self.count:
+            self.count = rows[0]["judged_requests"]
+            return self.at(rate)
+        self.tried += [] if count else rows[:1]
+        return rows[0]
+
+    def highest(self, near: float | None) -> tuple[Any, Any]:
+        """The rows at the highest rate that keeps the limits and at the lowest that does not."""
+        able = self.loaded_trial.capacity
+        return capacity.highest(self.at, able.per_s if able else 0.0, self.so_that, near)
+
+    def replayed(self, near: float | None) -> tuple[Any, Any]:
+        """The rows of a search whose answer a longer run shares."""
+        most = PLAIN_MOST if self.loaded_trial.trial.how == "plain" else MOST
+        while True:
+            good, bad = self.highest(near)
+            longer = min(REPLAYS * self.count, most)
+            if good is None or longer <= self.count or self.at_rate(good["rate"]).longer is None:
+                return good, bad
+            apart = self.apart(good, self.at(good["rate"], longer))
+            if apart <= SAME:
+                return good | {"replay_requests": longer, "replay_difference": apart}, bad
+            self.count, near = longer, good["rate"]
+            self.tried.clear()
+            if apart <= NEARLY:
+                return self.highest(near)
+
+    def apart(self, row: Mapping[str, Any], longer: Mapping[str, Any]) -> float:
+        """The largest relative difference of the limited latencies of two rows; inf where one has no value."""
+        pairs = [(row.get(key), longer.get(key)) for key in self.so_that]
+        return max((abs(after / before - 1.0) if before and after is not None else inf for before, after in pairs), default=0.0)

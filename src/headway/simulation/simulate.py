@@ -112,6 +112,11 @@ class SimulatedRun:
         return np.isfinite(self.finish)
 
     @property
+    def caches(self) -> bool:
+        """Whether prompts go through a prefix cache."""
+        return bool((self if self.prefill is None else self.prefill).rules.caching)
+
+    @property
     def is_sent(self) -> Any:
         """Mask of requests sent by the end of their replica's clock; all of them unless the run was interrupted."""
         known = np.isfinite(self.arrival)
@@ -147,14 +152,15 @@ class SimulatedRun:
 
 def simulate(
     traffic: Traffic, pace: StepPace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0,
-    ranks: NDArray[Any] | None = None, think: ArrayLike | None = None, users: int = 0, how: str = "auto",
+    ranks: NDArray[Any] | None = None, think: ArrayLike | None = None, users: int = 0, sends: int = 0, how: str = "auto",
     routing: str = "round-robin", prefix: Prefix | None = None, barred: Mask | bool = False, patience: ArrayLike | None = None,
 ) -> SimulatedRun:  # fmt: skip
     """Simulate traffic on `replicas` replicas; `ranks` are priority classes, `think` and `users` make a closed loop.
 
     `barred` requests are refused, as are requests that the cache could never hold. A request without a first token after `patience`
     seconds (one number, or one per request) is abandoned. Traffic with pauses has conversations: a turn waits for the previous
-    answer and goes to its replica; if each request is routed anew, turns arrive as recorded.
+    answer and goes to its replica; if each request is routed anew, turns arrive as recorded. Users of such traffic, who send `sends`
+    requests, each go on with a conversation and then begin the next, a pause of its first turn later; the run has what they sent.
     """
     start = time.perf_counter()
     count = len(traffic)
@@ -162,17 +168,19 @@ def simulate(
     refused |= barred
     turns = None
     routed = routing != "round-robin" and replicas > 1 and not users
-    if traffic.pause is not None and not users and not routed:
+    if traffic.pause is not None and not routed:
         turns, refused = cut_short(turns_of(traffic), refused)
     served = np.flatnonzero(~refused).astype(np.int32)
-    rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
+    kind = (slot.ARRIVALS if turns is None else slot.TALKS) if not users else slot.USERS if turns is None else slot.TALKING_USERS
+    rules = rules._replace(closed=kind, leaving=int(patience is not None))
     if routing == "prefix-aware" and prefix is not None:
         rules = rules._replace(answer=float(traffic.output.mean()))
     later = turns.later if turns else None
     if users:  # all but each user's first
+        begins = served if later is None else served[~later[served]]
         later = np.ones(count, bool)
-        later[served[:users]] = False
-    times = initial_times(traffic.arrival, later, think if users else traffic.pause, patience, overhead_s)
+        later[begins[:users]] = False
+    times = initial_times(traffic.arrival, later, think if kind == slot.USERS else traffic.pause, patience, overhead_s)
     lengths = np.empty(2 * count, np.int32)
     lengths[slot.PROMPT :: 2], lengths[slot.OUTPUT :: 2] = traffic.prompt, traffic.output
     shared = prefix is not None and prefix.shared and replicas > 1
@@ -186,9 +194,22 @@ def simulate(
         caches=caches, shared=shared, turns=turns,
     )  # fmt: skip
     expect(len(served) * (2 if routed else 1))  # routed requests are sent, then answered
-    states, replica, ended = play.one_by_one(replicas) if routed else play.in_turn(replicas, users)
+    states, replica, ended = play.one_by_one(replicas) if routed else play.in_turn(replicas, users, sends)
     run = run_of(play, traffic, refused, users, overhead_s, states, replica)
+    run = of_those_sent(run) if kind == slot.TALKING_USERS else run
     return replace(run, interrupted=not ended, wall_s=time.perf_counter() - start)
+
+
+def of_those_sent(run: SimulatedRun) -> SimulatedRun:
+    """The run of users' conversations with the requests that they sent or wanted to: of those that nobody began it knows nothing."""
+    turns = turns_of(run.traffic).first
+    is_sent = np.isfinite(run.scheduled) if run.abandonment is None else np.isfinite(run.scheduled) | np.isfinite(run.abandonment)
+    begun = np.zeros(len(turns), bool)
+    begun[turns[is_sent]] = True
+    rows = np.flatnonzero(is_sent | (run.refused & begun[turns]))
+    traffic = Traffic.of(np.zeros(len(rows)), run.traffic.prompt[rows], run.traffic.output[rows])
+    times = {name: getattr(run, name)[rows] for name in ("arrival", "scheduled", "first", "finish", "refused", "replica")}
+    return replace(run, traffic=traffic, abandonment=None if run.abandonment is None else run.abandonment[rows], **times)
 
 
 def no_order(count: int, lists: bool) -> Any:
@@ -253,7 +274,8 @@ class PlayableTraffic:
     def state(self, number: int, mine: NDArray[Any]) -> State:
         """The initial state of a replica that may get the requests `mine`."""
         classes = range(self.rules.lanes // slot.LANE)
-        lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
+        first = mine[~self.turns.later[mine]] if self.turns is not None and self.rules.closed == slot.TALKING_USERS else mine
+        lanes = [first if self.ranks is None else first[np.asarray(self.ranks)[first] == lane] for lane in classes]
         pace, (cache, first_pool) = self.pace, self.caches[number]
         after = None if self.turns is None else self.turns.after.tolist() if self.form.lists else self.turns.after
         room = len(mine) if self.rules.closed else 0
@@ -270,7 +292,7 @@ class PlayableTraffic:
         state.coming[1 : 2 * len(first) : 2] = (first.astype(np.int64) * self.rules.lanes + lanes)[order].tolist()
         state.count[slot.COMING] = len(first)
 
-    def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
+    def in_turn(self, replicas: int, users: int, sends: int = 0) -> tuple[list[State], Any, bool]:
         """Simulate round-robin routing of requests or users; replicas do not interact, so each runs independently."""
         begins = self.begins
         replica, callers = np.zeros(len(begins), np.int32), users or replicas  # users send equally many requests
@@ -283,9 +305,11 @@ class PlayableTraffic:
             mine = self.served[replica == number] if users or self.turns is not None else self.served[number::replicas]
             state = self.state(number, mine)
             if users:
-                begin = min(users // replicas + (number < users % replicas), len(mine))
-                state.ends[slot.NEXT_REQUEST] = int(mine[begin]) if begin < len(mine) else slot.NONE
-                self.call(state, mine[:begin])
+                begun = mine if self.turns is None else mine[~self.turns.later[mine]]
+                begin = min(users // replicas + (number < users % replicas), len(begun))
+                state.ends[slot.NEXT_REQUEST] = int(begun[begin]) if begin < len(begun) else slot.NONE
+                state.count[slot.LEFT] = max(0, round((sends or len(self.served)) * begin / users) - begin)
+                self.call(state, begun[:begin])
             elif self.turns is not None:
                 self.call(state, begins[number::replicas])
             states.append(state)

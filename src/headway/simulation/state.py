@@ -59,7 +59,14 @@ ABANDONED = 19  # abandoned requests
 SWAPPED = 20  # preemptions with KV swapped to host memory
 HOSTED = 21  # blocks in host memory
 PASSED = 22  # requests that a step found in the queue and did not take
-COUNTS = 23
+LEFT = 23  # requests that users who talk may still send
+COUNTS = 24
+
+# What sends a request, Rules.closed.
+ARRIVALS = 0  # each comes at a time of its own
+USERS = 1  # a user who waits for an answer, then asks again
+TALKS = 2  # a turn of a conversation waits for the answer before it
+TALKING_USERS = 3  # a user who goes on with the conversation, then begins the next
 
 # A request's two lengths and four times: lengths[2 * request + PROMPT], times[4 * request + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -110,7 +117,7 @@ class Rules(NamedTuple):
     reserve: float  # share of the output whose blocks are reserved at admission
     departures: float  # step period in s: steps begin at its multiples; 0: back to back
     accept: float  # tokens per sequence and decode step
-    closed: int  # closed loop: 0 none, 1 each user waits for an answer, 2 each conversation
+    closed: int  # what sends a request: ARRIVALS, USERS, TALKS or TALKING_USERS
     lanes: int  # LANE times the number of priority classes
     caching: int = 0  # 1: with a prefix cache
     block_tokens: int = 1  # tokens of a block of traffic, a multiple of `block`

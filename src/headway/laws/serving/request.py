@@ -220,22 +220,22 @@ CACHE = "prefix caching as in vLLM and SGLang: the cached part of a prompt is in
 
 @formula(source=CACHE)
 def missed_tokens(prompt: Token, hit_rate: Number) -> Token:
-    """Prompt tokens that miss the prefix cache and must be prefilled.
+    """Prompt tokens that miss the prefix cache and must be prefilled; at least one, whose step gives the first token.
 
-    >>> missed_tokens(8000, 0.75)
-    2000.0
+    >>> float(missed_tokens(8000, 0.75)), float(missed_tokens(8000, 1))
+    (2000.0, 1.0)
     """
-    return prompt * (1 - hit_rate)
+    return np.maximum(prompt * (1 - hit_rate), ONE_TOKEN)
 
 
 @formula(source="causal mask: the missed tokens come last and attend to the whole prefix before them")
 def missed_pairs(prompt: Token, hit_rate: Number) -> Token:
-    """(query, key) pairs of the prompt tokens that miss the prefix cache.
+    """(query, key) pairs of the prompt tokens that miss the prefix cache; at least those of the last token.
 
-    >>> missed_pairs(1000.0, 0.5)
-    375000.0
+    >>> float(missed_pairs(1000.0, 0.5)), float(missed_pairs(1000.0, 1))
+    (375000.0, 1000.0)
     """
-    return prompt * (prompt / ONE_TOKEN) / 2 * (1 - hit_rate * hit_rate)
+    return np.maximum(prompt * (prompt / ONE_TOKEN) / 2 * (1 - hit_rate * hit_rate), prompt)
 
 
 @formula(source="KV over the host link; each chip loads its own part")

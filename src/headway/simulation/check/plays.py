@@ -257,7 +257,8 @@ class PlayableCandidate:
             if run.interrupted:
                 raise KeyboardInterrupt
             rate = load.rate * unit if load.rate is not None and self.trial.lasting else None
-            stands.append(capacity.stand(run, able, rate=rate))
+            cached = self.fleet.prefix is not None
+            stands.append(trial.judged(load, run, able).standing if cached else capacity.stand(run, able, rate=rate))
             runs.append(run)
             samples.append((run, results.measured(run, self.trial.warmup)))
         brief = not self.measured and any(is_full(trial.fleet, hastened(load, unit)) for load in self.loads)

@@ -29,14 +29,15 @@ class Streams:
     output: np.random.Generator
     turns: np.random.Generator
     gaps: np.random.Generator
+    begins: np.random.Generator
 
 
 def streams(seed: int) -> Streams:
     """Random generators, reproducible from a seed."""
     if seed < 0:
         raise BadValue("--seed", seed, "a whole number of 0 or more")
-    arrivals, prompt, output, turns, gaps = (np.random.default_rng([seed, purpose]) for purpose in range(5))
-    return Streams(arrivals=arrivals, prompt=prompt, output=output, turns=turns, gaps=gaps)
+    arrivals, prompt, output, turns, gaps, begins = (np.random.default_rng([seed, purpose]) for purpose in range(6))
+    return Streams(arrivals=arrivals, prompt=prompt, output=output, turns=turns, gaps=gaps, begins=begins)
 
 
 def check_count(count: int) -> None:
@@ -177,6 +178,34 @@ def generate_conversations(
     return Traffic.of(
         time[order], prompts, answers, conversation=names, pause=pause[order], block_tokens=turns.block,
         own=own_blocks(prompts, answers, names, turns.block, common), common=common,
+    )  # fmt: skip
+
+
+def generate_talking_users(
+    users: int, think: Think | None, prompt: Lengths, output: Lengths, turns: ConversationTurns, count: int, seed: int
+) -> Traffic:
+    """Conversations for users who together send `count` requests, each going on with one and then beginning the next: more than they need.
+
+    A first turn's pause is the time before a user begins a conversation: `think`, or else drawn like the gaps between turns. The first
+    conversation of each user begins such a pause after 0 s, so that users do not march in step.
+    """
+    if not 1 <= users <= MOST_USERS:
+        raise BadValue("--users", users, f"1 to {MOST_USERS} users")
+    check_count(count)
+    draw = streams(seed)
+    talks = 2 * users + int(1.2 * count / turns.mean) + FEWEST_TALKS
+    while True:
+        _, pause, of, context, answered = _turns(talks, Even(rate=1.0), prompt, output, turns, streams(seed))
+        if int((of < talks - 2 * users).sum()) >= count:
+            break
+        talks *= 2
+    begins = np.flatnonzero(np.diff(of, prepend=-1))
+    pause[begins] = (think or Think(mean=turns.gap, exponential=True)).draw(draw.begins, talks)
+    first = np.sort(pause[begins[:users]])
+    names, common = of.astype(np.int64), turns.shared // turns.block
+    return Traffic.of(
+        first[np.minimum(names, users - 1)], context, answered, conversation=names, pause=pause, block_tokens=turns.block,
+        own=own_blocks(context, answered, names, turns.block, common), common=common,
     )  # fmt: skip
 
 

@@ -45,18 +45,53 @@ class _Requests:
     output: Ints
     ids: Ints
     start: Ints
+    conversation: Ints
+    delay: Any  # after the answer before, nan for a line with a time of its own
 
     def subset(self, rows: Ints) -> _Requests:
         """Some of them, in this order."""
         ids, start = _reordered(self.ids, self.start, rows)
-        return _Requests(self.lines[rows], self.time[rows], self.prompt[rows], self.output[rows], ids, start)
+        return _Requests(
+            self.lines[rows], self.time[rows], self.prompt[rows], self.output[rows], ids, start, self.conversation[rows], self.delay[rows]
+        )  # fmt: skip
+
+    def pause(self, unit: float) -> Any:
+        """Seconds after the answer before, 0 for a line with a time of its own; None where all have one."""
+        return None if np.isnan(self.delay).all() else np.nan_to_num(self.delay, nan=0.0) * unit
+
+
+class _Sessions:
+    """Turns of sessions, each of which names the time after the answer before it, or a time of its own and begins anew."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, tuple[int, float]] = {}  # session -> its conversation, and its last turn's time had answers come at once
+        self.count = 0
+
+    def turn(self, name: str, time: float | None, delay: float | None) -> tuple[int, float, float]:
+        """Conversation, time and delay of the next turn of a session."""
+        if not name:
+            if time is None:
+                raise _BadLine("timestamp: missing; wants a number, or session_id and delay of a later turn")
+            return NO_CONVERSATION, time, np.nan
+        number, before = self.last.get(name, (NO_CONVERSATION, 0.0))
+        if number != NO_CONVERSATION and delay is not None:
+            time = before + delay
+        elif time is None:
+            wants = "a delay" if number != NO_CONVERSATION else "a number in the first turn of a session"
+            raise _BadLine(f"timestamp: missing; wants {wants}")
+        else:
+            number, delay = self.count, None
+            self.count += 1
+        self.last[name] = number, time
+        return number, time, np.nan if delay is None else delay
 
 
 def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int | None = None) -> Trace:
     """A trace from lines of {"timestamp": ..., "input_length": ..., "output_length": ..., "hash_ids": [an id per `block` tokens]}.
 
     Timestamps are milliseconds, as Mooncake's; seconds where lines have the keys of Qwen's traces, or fractions. Without `block` it is
-    Mooncake's, else the largest power of two that the counts of ids allow.
+    Mooncake's, else the largest power of two that the counts of ids allow. A line with a "session_id" of an earlier line may have a
+    "delay" in place of a timestamp: it is sent so long after the answer to that line.
     """
     tally = Tally()
     requests, unit = _read_lines(file, block, tally)
@@ -69,34 +104,44 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
             tally.bad(int(requests.lines[row]), TOO_MANY.format(counts[row], block, requests.prompt[row]))
         tally.check(path, most_malformed)
         requests = requests.subset(np.flatnonzero(fits))
-    order, late = in_order(requests.time)
+    order, _ = in_order(requests.time)
+    late = in_order(requests.time[np.isnan(requests.delay)])[1]
     requests = requests if order is None else requests.subset(order)
     near = without_strays((requests.time - requests.time[0]) * unit, requests.lines, "timestamp", tally)
     if near is not None:
         requests = requests.subset(np.flatnonzero(near))
-        late = in_order(requests.time[np.argsort(requests.lines)])[1]
+        of_lines = requests.subset(np.argsort(requests.lines))
+        late = in_order(of_lines.time[np.isnan(of_lines.delay)])[1]
     read_as = [f"timestamps taken as seconds ({SECONDS_KEY} or fractions of a millisecond)"] if unit == 1.0 else []
     read_as += [f"hash_ids of {block} tokens each, by their counts (--trace-block)"] if len(requests.ids) and block != BLOCK else []
     traffic = Traffic.of(
         (requests.time - requests.time[0]) * unit, requests.prompt, requests.output,
-        blocks=requests.ids, block_start=requests.start, block_tokens=block,
+        blocks=requests.ids, block_start=requests.start, block_tokens=block, conversation=requests.conversation, pause=requests.pause(unit),
     )  # fmt: skip
+    if traffic.pause is not None:
+        turns = int(np.isfinite(requests.delay).sum())
+        read_as.append(f"{turns} turns of sessions are sent their delay after the answer before, not at a recorded time")
     return replace(tally.trace("mooncake", traffic, late), units=tuple(read_as))
 
 
 def _read_lines(file: TextIO, block: int | None, tally: Tally) -> tuple[_Requests, float]:
     """The requests of all good lines, and the seconds of a unit of time."""
     times, prompts, outputs, starts, ids, at_line, unit = [], [], [], [0], [], array("q"), MILLISECOND
+    sessions, talks, delays = _Sessions(), array("q"), array("d")
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
         tally.lines += 1
         try:
-            time, prompt, output, of_line, has_seconds = _request(line, block)
+            row, prompt, output, of_line = _request(line, block)
+            stamp, wait = (_time(row, name) for name in ("timestamp", "delay"))
+            talk, time, delay = sessions.turn(_session(row), stamp, wait)
         except _BadLine as error:
             tally.bad(number, str(error))
             continue
-        unit = 1.0 if has_seconds else unit
+        unit = 1.0 if SECONDS_KEY in row or (stamp is not None and stamp != int(stamp)) else unit
+        talks.append(talk)
+        delays.append(delay)
         at_line.append(number)
         times.append(time)
         prompts.append(prompt)
@@ -104,7 +149,8 @@ def _read_lines(file: TextIO, block: int | None, tally: Tally) -> tuple[_Request
         ids.extend(of_line)
         starts.append(len(ids))
     lines, prompt_array, output_array, id_array, start = (np.array(part, np.int64) for part in (at_line, prompts, outputs, ids, starts))
-    return _Requests(lines, np.array(times, np.float64), prompt_array, output_array, id_array, start), unit
+    when, waits, talk_array = np.array(times, np.float64), np.array(delays, np.float64), np.array(talks, np.int64)
+    return _Requests(lines, when, prompt_array, output_array, id_array, start, talk_array, waits), unit
 
 
 def _block_of(prompts: Ints, counts: Ints) -> int:
@@ -113,25 +159,41 @@ def _block_of(prompts: Ints, counts: Ints) -> int:
     return next((block for block in blocks if (counts > -(-prompts // block)).mean() <= MOST_MALFORMED), BLOCK)
 
 
-def _request(line: str, block: int | None) -> tuple[float, int, int, list[int], bool]:
+def _request(line: str, block: int | None) -> tuple[dict[str, Any], int, int, list[int]]:
+    """A line as JSON, and its lengths and block ids."""
     try:
         row = json.loads(line, object_pairs_hook=user_file.members)
     except (ValueError, RecursionError) as error:
         raise _BadLine(str(error) if "twice" in str(error) else f"is not JSON: {clip(line, 40)!r}") from None
     if not isinstance(row, dict):
         raise _BadLine(f"is no JSON object: {clip(line, 40)!r}")
-    time: Any = row.get("timestamp")
-    if type(time) not in (int, float):
-        raise _BadLine(f"timestamp: got {clip(time)!r}; wants a number")
-    if not INSTANT.low <= time <= INSTANT.high / MILLISECOND:
-        raise _BadLine(reason(time, INSTANT, "timestamp", MILLISECOND))
     prompt, output = _tokens(row, "input_length"), _tokens(row, "output_length")
     ids: Any = row.get("hash_ids", [])
     if type(ids) is not list or not all(type(block_id) is int and -(2**63) <= block_id < 2**63 for block_id in ids):
         raise _BadLine(f"hash_ids: got {clip(ids)!r}; wants a list of whole numbers")
     if block is not None and len(ids) > -(-prompt // block):
         raise _BadLine(TOO_MANY.format(len(ids), block, prompt))
-    return float(time), prompt, output, ids, SECONDS_KEY in row or time != int(time)
+    return row, prompt, output, ids
+
+
+def _time(row: dict[str, Any], name: str) -> float | None:
+    """A time as the line has it, None without any; a timestamp is missing only where the line has a session."""
+    time = row.get(name)
+    if time is None and (name != "timestamp" or "session_id" in row):
+        return None
+    if not isinstance(time, int | float) or isinstance(time, bool):
+        raise _BadLine(f"{name}: got {clip(time)!r}; wants a number")
+    if not INSTANT.low <= time <= INSTANT.high / MILLISECOND:
+        raise _BadLine(reason(time, INSTANT, name, MILLISECOND))
+    return float(time)
+
+
+def _session(row: dict[str, Any]) -> str:
+    """Name of the session of a line, "" without any."""
+    name: Any = row.get("session_id", "")
+    if type(name) not in (int, str):
+        raise _BadLine(f"session_id: got {clip(name)!r}; wants a text or a whole number")
+    return str(name)
 
 
 def _tokens(row: dict[str, Any], name: str) -> int:

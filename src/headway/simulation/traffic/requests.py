@@ -137,7 +137,7 @@ class Traffic:
         """The requests at `factor` times the rate: every gap is divided by it, so the shape is unchanged."""
         if not (math.isfinite(factor) and factor > 0):
             raise BadValue("rate factor", factor, "a finite number above 0")
-        return replace(self, arrival=self.arrival / factor)
+        return replace(self, arrival=self.arrival / factor, pause=None if self.pause is None else self.pause / factor)
 
     def at_rate(self, per_s: float) -> Self:
         """The requests at a mean rate of `per_s` per second, the shape unchanged."""
