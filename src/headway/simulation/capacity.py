@@ -224,7 +224,7 @@ def _growth(run: SimulatedRun, is_offered: Mask, begins: Mask, first: float, las
 def chance_spread(counts: Any, sums: Any, endless: bool, turns: float = 1.0, turns_spread: float = 1.0) -> float:
     """Variance by chance of the growth of a queue over half of a time: of begins, counted in equal parts of it, and of lengths.
 
-    `turns` is the mean number of requests that follow from a begin, itself among them, and `turns_spread` their mean square over its square.
+    `turns` is the mean number of requests of a begin, itself among them, and `turns_spread` their mean square over its square.
     """
     together = (1, 2, 4, 8) if endless else (1,)
     dispersion = [sums_of.var(ddof=1) / sums_of.mean() for sums_of in (counts.reshape(-1, size).sum(axis=1) for size in together)]
