@@ -1,8 +1,11 @@
-"""List prices of open models by their hosts against costs by `price`: python bench/host_prices.py [-v].
+"""List prices of open models by their hosts against costs by `price`: python bench/host_prices.py [-v] [HOSTS.csv].
 
 Each model of tests/data/open_models_sold.csv that the catalogue has, in fp8 on H200 that hold its weights twice, with one pool and by the
 cheaper of one pool and prefill apart. A list price is within where it lies between the ends of the computed price: a chip at its market
 price, 30 to 90 % of the hours at work, a margin of 0 to 60 %. These terms are stated here and fitted to nothing.
+
+Then the list prices that `price` says hosts would ask, each family left out: both rates within their ends, over models, and over the
+lines of HOSTS.csv, a price of one host each (model, service_tier, input_usd_per_mtok, output_usd_per_mtok).
 """
 
 import csv
@@ -13,6 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from headway.core.errors import HeadwayError
+from headway.economics.inversion.calibration import read_examples
+from headway.economics.inversion.list_prices import list_score, lists_left_out
+from headway.economics.inversion.priors import LIST_FACTOR
 from headway.economics.price.price import price
 from headway.models.config import model
 from headway.models.totals import total_params
@@ -24,6 +30,7 @@ TERMS = {"utilisation": (0.3, 0.9), "margin": (0.0, 0.6)}
 TPOT_S = 0.05
 CHIP_BYTES = 141e9
 HELD = 2.5  # of the weights: two pools hold them twice, and caches beside
+SIZES = SOLD.with_name("open_models_sizes.csv")
 KINDS = ("in", "out")
 
 
@@ -66,5 +73,23 @@ def main():
         print(f"{' ' * len(way)}  cost over list in the middle: {misses}")
 
 
+def listed(hosts=""):
+    """Print how often both list prices lie within what is told of them."""
+    verdicts = lists_left_out(read_examples(SOLD, SIZES))
+    score = list_score(verdicts)
+    print(f"list prices forwards: {score.models} models, both rates within a width of {score.width:.3g}: {score.coverage:.0%}")
+    if not hosts:
+        return
+    by, half, within = {verdict.example.model: verdict for verdict in verdicts}, log(float(LIST_FACTOR)), []
+    for line in csv.DictReader(Path(hosts).read_text(encoding="utf-8").splitlines()):
+        verdict = by.get(line["model"]) if line["service_tier"] == "standard" else None
+        if verdict is not None:
+            told = (verdict.over_input * verdict.example.input, verdict.over_output * verdict.example.output)
+            asked = (float(line[f"{name}_usd_per_mtok"]) / 1e6 for name in ("input", "output"))
+            within.append(all(abs(log(one / other)) <= half for one, other in zip(told, asked, strict=True)))
+    print(f"every host's price of each: {len(within)}, both within: {np.mean(within):.0%}")
+
+
 if __name__ == "__main__":
     main()
+    listed(next((word for word in sys.argv[1:] if word != "-v"), ""))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headway.cli.main import main
@@ -20,6 +21,9 @@ from headway.economics.inversion.calibration import (
     LINE,
     OURS,
     STATED_MARKUP,
+    by_laws,
+    calibrated,
+    fitted_lines,
     fitted_priors,
     left_out,
     read_examples,
@@ -83,6 +87,20 @@ def test_inversion__active_parameters_of_known_models(told: Any) -> None:
     assert by[OURS, "total"].over_constant <= 0.75 and by[OURS, "total"].over_constant < by[LINE, "total"].over_constant
 
 
+def test_inversion__models_that_came_after_the_laws(told: Any) -> None:
+    examples = read_examples(SOLD, SIZES)
+    earlier, later = ([each for each in examples if (each.priced < "2026-11-26") == early] for early in (True, False))
+    assert (len(earlier), len(later)) == (27, 15)
+    unseen = list(by_laws(OURS, calibrated(priors(), earlier), later))
+    shares = {size: sum(each.holds for each in unseen if each.size == size) / len(later) for size in ("active", "total")}
+    assert shares == pytest.approx({"active": 0.93, "total": 0.73}, abs=0.005), "docs/prices.md says how they were told before"
+    bias = [np.exp(np.mean([np.log(each.value / each.truth) for each in estimates])) for estimates in (
+        [each for each in unseen if each.size == "total"],
+        [each for each in told if each.size == "total" and each.method == OURS],
+    )]  # fmt: skip
+    assert bias == pytest.approx([2.08, 1.30], abs=0.05)
+
+
 def test_inversion__stated_markup_beats_a_constant(told: Any) -> None:
     by = {each.method: each for each in scores(told) if each.size == "active"}
     assert by[STATED_MARKUP].over_constant < 0.8
@@ -111,6 +129,8 @@ def _larger(example: Any) -> Any:
 def test_priors__shipped_equal_fitted() -> None:
     found, basis = fitted_priors(read_examples(SOLD, SIZES)), priors()
     assert {name: float(getattr(basis, name)) for name in FITTED_PRIORS} == pytest.approx(found, rel=2e-3)
+    lines = fitted_lines(read_examples(SOLD, SIZES))
+    assert {name: float(getattr(basis, name)) for name in lines} == pytest.approx(lines, rel=2e-3)
     assert {name: float(getattr(basis, name)) for name in FITTED_LADDERS} == pytest.approx(fitted_ladders(), rel=2e-3)
 
 
@@ -149,8 +169,6 @@ def test_kv__of_a_ladder_is_bounded_and_holds_the_published() -> None:
 
 @pytest.mark.parametrize(("active", "sparsity"), [(8e9, 1.0), (70e9, 1.0), (5e9, 23.0), (37e9, 18.0), (100e9, 15.0)])
 def test_inversion__round_trip_of_active_parameters(active: float, sparsity: float) -> None:
-    import numpy as np
-
     basis = priors()
     cost = np.exp(reference_log_cost(basis, reference(), active, sparsity))
     found = one(made(cost[0] * float(basis.markup_input) * MTOK, cost[1] * float(basis.markup_output) * MTOK))
@@ -161,8 +179,6 @@ def test_inversion__round_trip_of_active_parameters(active: float, sparsity: flo
 
 @pytest.mark.parametrize("kv", [5e3, 30e3, 150e3])
 def test_kv__round_trip_of_a_ladder(kv: float) -> None:
-    import numpy as np
-
     basis = priors()
     cost = np.exp(reference_log_cost(basis, reference(), 37e9, 18.0, kv))
     base = cost[1] * float(basis.markup_output) * MTOK
@@ -280,7 +296,7 @@ def test_inversion__same_alone_repeated_and_among_many() -> None:
 # -- explanation and faces ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("quantity", ["active", "total", "kv", "kv_slope", "kv_knee", "kv_joint", "margin"])
+@pytest.mark.parametrize("quantity", ["active", "total", "kv", "active_line", "total_line", "kv_slope", "kv_knee", "kv_joint", "margin"])
 def test_explain__every_value_of_an_inversion(quantity: str) -> None:
     found = one(GEMINI)
     with record():
@@ -300,6 +316,7 @@ def test_price__inversion_of_a_sheet(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["price", "--sheet", "claude-opus"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("claude-opus") and "not identified: mfu, kv, batch" in text and "what would narrow it" in text
+    assert "claude-opus is no model of its own: this is claude-opus-5.5" in text and "a straight line on both prices alone says" in text
 
 
 def test_price_score__summary_and_report_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from headway.core.schema import fields
 from headway.core.trace import record
 from headway.economics.inversion.answer import invert
 from headway.economics.inversion.answer import tree as answer_tree
-from headway.economics.inversion.calibration import OURS, fitted_priors, left_out, read_examples, scores
+from headway.economics.inversion.calibration import OURS, fitted_lines, fitted_priors, left_out, read_examples, scores
 from headway.economics.inversion.ladders import fitted_ladders, ladder_score, ladders
 from headway.economics.inversion.list_prices import BOTH, fitted_lists, list_score, lists_left_out
 from headway.economics.inversion.priors import LEVEL, Priors, assumed_intervals, machines, priors, read_assumed
@@ -34,13 +34,14 @@ from headway.report.words import number_of, sentence
 if TYPE_CHECKING:
     from headway.core.catalog import Catalog
     from headway.core.listing import Rows
+    from headway.economics.sheets.sheet import PriceSheet
     from headway.report.pictures.frame import Picture, View
 
 SHEET_COLUMNS = {
     "provider": Column("", "who sells"),
     "model": Column("", "what is sold"),
     "as_of": Column("", "date of the sheet"),
-    "kind": Column("", "quantity; upper bound, lower bound or equality of a closed form; contradiction"),
+    "kind": Column("", "quantity; upper bound, lower bound or equality of a closed form; regression; contradiction"),
     "quantity": Column("", "what is asked of the sheet"),
     "unit": Column("", "unit of value, lo, hi, prior_lo and prior_hi"),
     "value": Column("", "middle of the weighted draws; of a closed form its value"),
@@ -91,12 +92,20 @@ def of_sheet(args: Price) -> output.Answer:
     notes = [*source.notes, *(flag for answer in answers[:MOST] for flag in answer.sheet.flags), *_notes(assumptions)]
     return output.Answer(
         rows,
-        describe=lambda table: _describe_sheet(list(table), answers),
+        describe=lambda table: _describe_sheet(list(table), _answered(args.sheet, source.sheets)),
         notes=notes,
         columns=SHEET_COLUMNS,
         most=400,
         pictures={"quantities": _drawing},
     )
+
+
+def _answered(name: str, sheets: Sequence[PriceSheet]) -> list[str]:
+    """Which model is answered for, where the name of a family was typed."""
+    model = fold(name.rpartition(":")[2].partition("@")[0].rpartition("/")[2])
+    if len(sheets) != 1 or name.lower().endswith(SUFFIXES) or model == fold(sheets[0].model.rpartition("/")[2]):
+        return []
+    return [f"{model} is no model of its own: this is {sheets[0].model}, the newest of that name"]
 
 
 def _lines(answer: Any) -> Any:
@@ -110,7 +119,7 @@ def _lines(answer: Any) -> Any:
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe_sheet(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Summary:
+def _describe_sheet(rows: Sequence[Mapping[str, Any]], answered: Sequence[str]) -> output.Summary:
     """Summary: a sentence per sheet, the table, contradictions, and data that would narrow the intervals."""
     names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
     if len(names) > 1:
@@ -118,7 +127,7 @@ def _describe_sheet(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -
         return output.Summary(f"{number_of(len(names), 'price sheet')} read backwards.", people=people)
     quantities = [row for row in rows if row["kind"] == "quantity"]
     people = Listing([{name: _sheet_cell(row, name) for name in SHEET_VIEW} for row in quantities or rows if row["quantity"]])
-    remarks = [*_published(rows, names[0]), *_remarks(rows)]
+    remarks = [*answered, *_published(rows, names[0]), *_beside(rows), *_remarks(rows)]
     return output.Summary(
         _sentence(rows, names[0]), SHEET_VIEW, people=people, remarks=remarks, first=("quantity", "value", "lo", "hi", "verdict")
     )
@@ -146,6 +155,14 @@ def _published(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) ->
               for key, size in sizes.items() if key in ranges}  # fmt: skip
     parts = [f"{units.show(sizes[key], '')} {SIZE_WORDS[key]}, {where}" for key, where in places.items()]
     return [f"published: {'; '.join(parts)}"] if parts else []
+
+
+def _beside(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Both sizes by a plain regression, and which of the two is the better point."""
+    lines = [row for row in rows if row["kind"] == "regression"]
+    parts = [f"{_value_text(row, 'value')} {word} ({_interval(row)})" for row, word in zip(lines, SIZE_WORDS.values(), strict=False)]
+    better = "left out in turn, open models' active parameters are nearer to it, all parameters nearer to the table's"
+    return [f"a straight line on both prices alone says {', '.join(parts)}: {better}"] if parts else []
 
 
 def _brief(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dict[str, str]:
@@ -359,7 +376,7 @@ def of_score(args: Price) -> output.Answer:
     if args.report:
         write(args.report, estimates, scored, kv)
     rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]
-    learned = fitted_priors(examples) | fitted_ladders() | fitted_lists(examples)
+    learned = fitted_priors(examples) | fitted_lines(examples) | fitted_ladders() | fitted_lists(examples)
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in learned.items())
     families = len({example.family for example in examples})
     notes = [

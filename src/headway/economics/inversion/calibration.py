@@ -46,8 +46,8 @@ class Example:
     total: float
     input: float  # USD/token
     output: float
-    released: str = ""  # month, where it is known
-    priced: str = ""  # date
+    released: str = ""  # date or month, where it is known
+    priced: str = ""
 
 
 def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | None = None) -> Priors:
@@ -175,13 +175,13 @@ def _rows(path: str | Path, columns: Mapping[str, Field | None], notes: list[str
             notes.append(f"{Path(path).name} line {number}: {error}; left out")
 
 
-def month(text: str | None) -> str:
-    """Year and month of a date, empty where it is none.
+def date_of(text: str | None) -> str:
+    """A date or month as it is, empty where a cell holds none.
 
-    >>> month("2026-11-12"), month("2025-08"), month("undated"), month(None)
-    ('2026-11', '2025-08', '', '')
+    >>> date_of("2026-11-12"), date_of("2025-08"), date_of("undated"), date_of(None)
+    ('2026-11-12', '2025-08', '', '')
     """
-    return text[:7] if text and re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])(-\d{2})?", text) else ""
+    return text if text and re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])(-\d{2})?", text) else ""
 
 
 def _example(rows: list[dict[str, Any]], size: dict[str, Any]) -> Example:
@@ -189,7 +189,7 @@ def _example(rows: list[dict[str, Any]], size: dict[str, Any]) -> Example:
     return Example(
         model=size["model"], family=rows[0].get("family") or size.get("family") or size["model"], active=size["active_params_b"] * 1e9,
         total=size["total_params_b"] * 1e9, input=price["input_usd_per_mtok"], output=price["output_usd_per_mtok"],
-        released=month(size.get("released")), priced=month(rows[0].get("price_asof")),
+        released=date_of(size.get("released")), priced=date_of(rows[0].get("price_asof")),
     )  # fmt: skip
 
 
@@ -235,11 +235,27 @@ def _constant(size: str, examples: Sequence[Example]) -> Callable[[Example], tup
 
 def _line(size: str, examples: Sequence[Example]) -> Callable[[Example], tuple[float, float]]:
     """The function of a straight line of log size on the logarithms of both prices."""
+    weights, spread = _line_terms(size, examples)
+    return lambda example: (float(np.array(_log_prices(example)) @ weights), spread)
+
+
+def _line_terms(size: str, examples: Sequence[Example]) -> tuple[np.ndarray, float]:
     features = np.array([_log_prices(example) for example in examples])
     log_sizes = np.log([getattr(example, size) for example in examples])
     weights = np.linalg.lstsq(features, log_sizes, rcond=None)[0]
-    spread = float(np.sqrt(((log_sizes - features @ weights) ** 2).sum() / (len(examples) - features.shape[1])))
-    return lambda example: (float(np.array(_log_prices(example)) @ weights), spread)
+    return weights, float(np.sqrt(((log_sizes - features @ weights) ** 2).sum() / (len(examples) - features.shape[1])))
+
+
+def fitted_lines(examples: Sequence[Example]) -> dict[str, float]:
+    """The straight lines of both sizes through all examples, by their names in data/inversion.toml; prices in USD/Mtok."""
+    fitted: dict[str, float] = {}
+    for size in SIZES:
+        (middle, power_in, power_out), spread = _line_terms(size, examples)
+        scale = float(np.exp(middle - (power_in + power_out) * np.log(MTOK)))
+        names = ("scale", "input", "output", "spread")
+        terms = zip(names, (scale, float(power_in), float(power_out), spread), strict=True)
+        fitted |= {f"line_{name}_{size}": term for name, term in terms}
+    return fitted
 
 
 def _log_prices(example: Example) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from headway.core.quantity import Sourced, default, known
 from headway.core.units import Number
-from headway.economics.inversion.priors import LEVEL, CandidateChip, Markup, Priors, Samples, markup
+from headway.economics.inversion.priors import LEVEL, SD_TO_END, CandidateChip, Markup, Priors, Samples, markup, priors
 from headway.economics.sheets.sheet import Mode, PriceSheet, Rates
 from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import batch_ratio_identity, log_even_quantile
@@ -113,7 +113,7 @@ def faster(sheet: PriceSheet) -> list[Mode]:
 
 
 HOUR = known(3600, "hour", "s", "constant", "definition")
-LOWER, UPPER, EQUALITY = "lower bound", "upper bound", "equality"
+LOWER, UPPER, EQUALITY, REGRESSION = "lower bound", "upper bound", "equality", "regression"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,8 @@ def fact(value: Number, name: str, unit: str, sheet: PriceSheet) -> Any:
 
 
 def bounds(sheet: PriceSheet, features: Features, on: CandidateChip, active: Number) -> Iterator[ClosedBound]:
-    """Every closed-form bound that the sheet's features allow, on one chip and for `active` parameters."""
+    """Every closed-form bound that the sheet's features allow, on one chip and for `active` parameters; and a plain regression's sizes."""
+    yield from _of_lines(sheet)
     yield from _of_ladder(sheet, features, on, active)
     yield from _of_cache(sheet, on, active)
     yield from _of_modes(sheet)
@@ -157,6 +158,16 @@ def slope(sheet: PriceSheet, ladder: SheetTiers) -> Any:
 def middle_price(on: CandidateChip) -> Any:
     """The middle of a chip's price range."""
     return log_even_quantile(on.price.low, on.price.high, 0.5) if on.price.wide else on.price.low
+
+
+def _of_lines(sheet: PriceSheet) -> Iterator[ClosedBound]:
+    """Both sizes by a straight line on both prices, to set beside what the cost laws say."""
+    basis, rates = priors(), [fact(getattr(sheet.rates, kind), kind, "USD/token", sheet) for kind in ("input", "output")]
+    for size, about in (("active", "active parameters"), ("total", "all parameters")):
+        scale, power_in, power_out, spread = (getattr(basis, f"line_{name}_{size}") for name in ("scale", "input", "output", "spread"))
+        value, factor = laws.size_line(scale, *rates, power_in, power_out), math.exp(SD_TO_END * float(spread))
+        text = f"{about} by a straight line on both prices of the same open models, which knows no cost, chip, margin or ladder"
+        yield ClosedBound(name=f"{size}_line", label=REGRESSION, value=value, lo=value / factor, hi=value * factor, about=text, unit="")
 
 
 def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active: Number) -> Iterator[ClosedBound]:

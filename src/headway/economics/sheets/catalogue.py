@@ -135,13 +135,13 @@ def _is_of(sheet: PriceSheet, model: str) -> bool:
 
 
 def _choose_sheet(name: str, matches: Sequence[PriceSheet]) -> PriceSheet:
-    """The newest of several sheets; among several providers, the maker whose name the model bears."""
+    """The newest of several sheets of one family; among several providers, the maker whose name the model bears."""
     makers = [sheet for sheet in matches if fold(sheet.model).startswith(fold(sheet.provider))]
     if len({fold(sheet.model) for sheet in matches}) == 1 and makers:
         return makers[0]
     last = max(day(sheet) for sheet in matches)
     best = [sheet for sheet in matches if day(sheet) == last]
-    if len(best) > 1 or len({fold(sheet.provider) for sheet in matches}) > 1:
+    if len(best) > 1 or len({fold(sheet.provider) for sheet in matches}) > 1 or len({family(sheet) for sheet in matches}) > 1:
         raise AmbiguousSheet(name, sorted(f"{sheet.provider}/{sheet.model}" for sheet in matches))
     return best[0]
 

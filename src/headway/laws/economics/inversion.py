@@ -89,6 +89,16 @@ def list_rate(scale: UsdPerToken, cost: UsdPerToken, power: Number, growth: Numb
 # -- backwards ------------------------------------------------------------------------------------------------------------------
 
 
+@formula(source="a straight line of the logarithm of size on those of both prices, fitted to open models")
+def size_line(scale: Number, rate_in: UsdPerToken, rate_out: UsdPerToken, power_in: Number, power_out: Number) -> Number:
+    """Parameters of a model by a plain regression on its list prices, which knows no cost.
+
+    >>> round(float(size_line(50e9, 2e-6, 4e-6, 0.5, 0.25)) / 1e9)  # in billions
+    100
+    """
+    return scale * (rate_in / ONE_DOLLAR) ** power_in * (rate_out / ONE_DOLLAR) ** power_out
+
+
 @formula(source="prefill_chip_s and two operations per parameter, solved for the parameters")
 def active_from_prefill(chip_s: SecondPerToken, mfu: Number, compute_of_one: SecondPerToken) -> Number:
     """Active parameters of a model from the chip time of a prompt token; `compute_of_one` is the time of one parameter.
