@@ -7,5 +7,5 @@ Import       price.price.price, sheets.catalogue.sheet, sheets.sheet.PriceSheet,
              speed_tiers.ladder, chip_cost.owned.
 May import   simulation, training, serving, performance, hardware, models, laws, core. Its users: evidence, report, answers, cli.
 Reads        data/sheets (sheets/catalogue.py), data/offers (speed_tiers.py), data/cases (price/published_day.py), data/inversion.toml
-             (inversion/priors.py), data/memory_of_chips.toml (chip_cost.py).
+             (inversion/priors.py), data/known_ladders.csv (inversion/ladders.py), data/memory_of_chips.toml (chip_cost.py).
 """

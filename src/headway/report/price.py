@@ -188,8 +188,8 @@ def _remarks(row: Row) -> list[str]:
         low, high = row["sheet_margin_lo"], row["sheet_margin_hi"]
         notes.append(f"margin of the list, 90 %: {low:.0%} .. {high:.0%}, at a hit rate of {row['hit_rate']:.0%}")
     if row.get("list_in") is not None:
-        asked = (f"{BY_KIND[kind]} {_listed(row, kind)}" for kind in ("in", "out"))
-        notes.append(f"hosts would list such a model at {' and '.join(asked)} per Mtok, by the list prices of open models")
+        rates = (f"{BY_KIND[kind]} {_list_ends(row, kind)}" for kind in ("in", "out"))
+        notes.append(f"hosts would list such a model at {' and '.join(rates)} per Mtok, by the list prices of open models")
     if row.get("power_share") is not None:
         least, most = (f"{row[f'power_share_{end}']:.1%}" for end in ("lo", "hi"))
         share = least if row["power_share_lo"] == row["power_share_hi"] else f"{least} .. {most}"
@@ -201,7 +201,7 @@ def _remarks(row: Row) -> list[str]:
     return notes
 
 
-def _listed(row: Row, kind: str) -> str:
+def _list_ends(row: Row, kind: str) -> str:
     low, high = (show(row[f"list_{kind}_{end}"], "USD") for end in ("lo", "hi"))
     return f"{low} .. {high}"
 
