@@ -409,7 +409,7 @@ LENGTHS = ["--prompt", "500", "--output", "50"]
         ([*LENGTHS, "--rate", "5", "--itl-p99", "50"], "did you mean 50ms"),
         ([*LENGTHS, "--rate", "5", "--tpot", "50ms", "--confidence", ""], "--confidence"),
         ([*LENGTHS, "--rate", "5", "--tpot", "50ms", "--confidence", "95"], "at most 0.999"),
-        ([*LENGTHS, "--rate", "5", "--tpot", "50ms", "--hit-rate", "1"], "at most 0.95"),
+        ([*LENGTHS, "--rate", "5", "--tpot", "50ms", "--hit-rate", "1.5"], "at most 1"),
         ([*LENGTHS, "--rate", "5", "--itl", "3ms", "--no-check"], "--no-check: got '--itl'"),
         ([*LENGTHS, "--confidence", "0.9"], "one load beside it"),
         ([*LENGTHS, "--trace", "{trace}"], "which has its own lengths"),

@@ -95,7 +95,7 @@ class Trial:
             return Verdict(standing=run.tally.stand(able, rate), hits=None, requests=len(load))
         if hits is None or able is None:
             return Verdict(standing=capacity.stand(run, able, rate=rate), hits=None, requests=len(run.traffic))
-        most = settled.PLAIN_MOST if self.how == "plain" else settled.MOST
+        most = min(settled.LONGEST * len(run.traffic), settled.PLAIN_MOST if self.how == "plain" else settled.MOST)
         easy = rate is not None and rate <= settled.AT_EASE * able.per_s
         while not (hits.settled or easy or run.interrupted or load.longer is None or len(run.traffic) >= most):
             load = load.longer(min(settled.TIMES_LONGER * len(run.traffic), most))
@@ -296,6 +296,7 @@ class RateSearch:
     so_that: Mapping[str, float]
     count: int  # requests of each rate tried
     tried: list[dict[str, Any]] = field(default_factory=list)
+    settled: bool = False  # whether there are as many requests as hits take to settle
 
     def load(self, rate: float, count: int = 0) -> LoadingPlan:
         """The load at a rate with as many requests as are played now, or `count`."""
@@ -308,8 +309,8 @@ class RateSearch:
         rows, run = self.loaded_trial.rows()
         if run.interrupted:
             raise KeyboardInterrupt
-        if not count and (rows[0].get("judged_requests") or 0) > self.count:
-            self.count = rows[0]["judged_requests"]
+        if not (count or self.settled) and (rows[0].get("judged_requests") or 0) > self.count:
+            self.count, self.settled = rows[0]["judged_requests"], True
             return self.at(rate)
         self.tried += [] if count else rows[:1]
         return rows[0]
