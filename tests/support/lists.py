@@ -67,6 +67,8 @@ def disagreement(question: ListedQuestion) -> str:
     for members in (question.members, question.members[::-1]):
         whole = Answer.of(question.command(members))
         winner = None if whole.status else cost(whole.json)
-        if (winner is None) != (not known) or (winner is not None and abs(winner / min(known) - 1) > CLOSE):
+        ratio = None if winner is None or not known else winner / min(known)
+        mixed = question.flag == "--tp" and ratio is not None and ratio < 1  # two pools take a degree each, which no member alone has
+        if (winner is None) != (not known) or (ratio is not None and abs(ratio - 1) > CLOSE and not mixed):
             return f"{' '.join(question.command(members))}: {winner}, alone {alone}"
     return ""

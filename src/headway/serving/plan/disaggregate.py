@@ -425,7 +425,7 @@ def _in_service(case: Deployment, prefill: Layout, goal: Goal, pair: PoolPair, w
         return replace(load, batch=known(middle, "batch", "", "derived", "chosen by the search of plan", "now"))
     users = np.unique(np.round(np.geomspace(max(NEAR[0] * middle, 1), max(NEAR[1] * middle, 2), TRIED)))
     row = estimate_pools(case.at(case.layout, replace(load, batch=users)), prefill, link)
-    good = np.broadcast_to(row["fits"], users.shape)
+    good = np.broadcast_to(row["fits"], users.shape) & (row["tpot_s"] <= pair.tpot * (1 + TIE))  # which the search limits
     for name, most in limits(goal.slo).items():
         good = good & (row[LIMITS[name]] <= most)
     better = -row["tpot_s"] if goal.objective == "latency" else row["tok_per_s"]
