@@ -87,8 +87,10 @@ def test_stream__has_every_figure_of_the_run_that_keeps_its_requests(
     assert told.keys() == exact.keys() and (told["rejected"] > 0) == (room == 400)
     known = {name for key in results.SPANS for name in results.percentile_keys(PERCENTS, key)}
     for key, value in exact.items():
-        if key not in known and not (key.endswith("_ci_s") and room == 400):  # batches are by number, refused requests included
-            assert told[key] == pytest.approx(value, rel=1e-9), key
+        if key.endswith("_ci_s") and (room == 400 or "tpot" in key):
+            continue  # batches are by number, refused requests and answers of one token included
+        if key not in known:  # times between tokens are counted in parts of a jump, and jumps end where pieces do
+            assert told[key] == pytest.approx(value, rel=1e-5 if "itl" in key else 1e-9), key
     for key in results.SPANS:
         values = sample.values(key, known=True)
         for percent, name in zip(PERCENTS, results.percentile_keys(PERCENTS, key), strict=True):
