@@ -169,7 +169,7 @@ def test_trace_block__other_lengths(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (row,) = listing("--workload", str(path), "--ttl", "never", "--trace-block", "16")
     assert row["found_tokens"] == 2 * 32
-    assert main(["bill", "--sheet", "deepseek-v3.2", "--requests", str(path), "--trace-block", "16", "-o", "json"]) == 0
+    assert main(["bill", "--sheet", "deepseek-v4-flash", "--requests", str(path), "--trace-block", "16", "-o", "json"]) == 0
     assert max(one["cached_tokens"] for one in json.loads(capsys.readouterr().out)["rows"]) == 2 * 32
 
 
