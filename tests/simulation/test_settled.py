@@ -11,8 +11,8 @@ import pytest
 from headway.core.errors import BadFile
 from headway.simulation.capacity import stand
 from headway.simulation.simulate import simulate
-from headway.simulation.traffic.distributions import Constant, parse_lengths
-from headway.simulation.traffic.generate import ConversationTurns, Think, generate_talking_users
+from headway.simulation.traffic.distributions import Constant, Poisson, parse_lengths
+from headway.simulation.traffic.generate import ConversationTurns, Think, generate_conversations, generate_talking_users
 from headway.simulation.traffic.read import read_trace
 from headway.simulation.traffic.requests import Traffic
 from support.command import Cli
@@ -25,7 +25,7 @@ TALKS = "sim llama-3.1-8b --on h100 --sensitivity 0 --loop plain --prompt 800 --
 def feedback(load: float, seed: int, turns: float = 4.0, think: float = 5.0) -> Traffic:
     """Conversations of geometric turns for a server of 0.2 s a turn on average."""
     rng = np.random.default_rng(seed)
-    sizes = rng.geometric(1 / turns, 500)
+    sizes = rng.geometric(1 / turns, 800)
     names = np.repeat(np.arange(len(sizes)), sizes)
     begins = np.repeat(np.cumsum(rng.exponential(turns * 0.2 / load, len(sizes))), sizes)
     first = np.concatenate(([True], names[1:] != names[:-1]))
@@ -36,20 +36,21 @@ def feedback(load: float, seed: int, turns: float = 4.0, think: float = 5.0) -> 
     return Traffic.of(shown[order], 1, rng.geometric(1 / 20, len(names)), conversation=names[order], pause=pause[order])
 
 
-@pytest.mark.parametrize(("load", "stable"), [(0.7, True), (1.6, False)])
+@pytest.mark.parametrize(("load", "stable"), [(0.8, True), (2.5, False)])
 def test_growth__of_conversations_is_seen_although_their_turns_come_ever_more_slowly(load: float, stable: bool) -> None:
     """Offered load alone decides a queue with feedback (Jackson 1957); its growth is looked at without any capacity."""
-    verdicts = [stand(play(feedback(load, seed), "0.01", seats=1, capacity=10**9), None, rate=load / 0.2).stable for seed in range(10)]
-    assert sum(verdict == stable for verdict in verdicts) >= 9
+    verdicts = [stand(play(feedback(load, seed), "0.01", seats=1, capacity=10**9), None, rate=load / 0.2).stable for seed in range(3)]
+    assert verdicts == [stable] * 3
 
 
 def test_capacity__counts_the_tokens_that_a_cache_of_any_size_finds(cli: Cli) -> None:
     """With room for all, a turn computes what its conversation's earlier turns did not: 802 new tokens and a part of a block."""
     [row] = cli.json(f"{TALKS} 300k --prefix-cache hbm:40GB --rate 10")["rows"]
-    turns = np.random.default_rng(3).geometric(0.25, 200_000)
-    prompts = np.concatenate([802 * np.arange(1, count + 1) - 2 for count in turns[:20_000]])
-    kept = np.concatenate([(802 * np.arange(count) - 1).clip(0) // 64 * 64 for count in turns[:20_000]])
-    assert row["hit_rate_settled"] == pytest.approx(kept.sum() / prompts.sum(), abs=0.03)
+    lengths, turns, count = (Constant(tokens=800), Constant(tokens=2)), ConversationTurns(mean=4.0, gap=3.0), row["judged_requests"]
+    traffic = generate_conversations(Poisson(rate=10.0), 10.0, *lengths, turns, count, 0)
+    late = traffic.prompt[traffic.arrival > traffic.arrival[-1] / 2]
+    kept = (late - 800 - 1).clip(0) // 64 * 64  # of the prompt and answer before, whose last token has no KV
+    assert row["hit_rate_settled"] == pytest.approx(kept.sum() / late.sum(), abs=0.02)
     assert row["stable"] and row["utilisation"] == pytest.approx(10 / row["capacity_req_per_s"])
 
 

@@ -201,9 +201,9 @@ def _growth(run: SimulatedRun, is_offered: Mask, begins: Mask, first: float, las
     """Growth of the queue in requests per second over the second half of a time, and its standard deviation by chance.
 
     Chance is that of arrivals less services: the variance of the counts in equal times and that of the lengths, each at least Poisson's.
-    Of conversations only their begins are chance, each for all its turns: later turns follow answers, so that in a queue that grows they
-    come ever more slowly. Of an endless load counts in longer times are looked at too, so that the swing of a day is no growth; a trace is
-    what it is.
+    Of conversations, each of which waits for one answer at a time, the chance is that of their begins and of how many pause: later turns
+    follow answers, so that in a queue that grows they come ever more slowly. Of an endless load counts in longer times are looked at too,
+    so that the swing of a day is no growth; a trace is what it is.
     """
     counts, sums = np.zeros(PARTS + 1), np.zeros((2, 3))
     for start in range(0, len(is_offered), SLICE):
@@ -215,30 +215,24 @@ def _growth(run: SimulatedRun, is_offered: Mask, begins: Mask, first: float, las
             lengths = tokens.astype(float)
             sum_of += np.array([len(lengths), lengths.sum(), lengths @ lengths])
     counts[-2] += counts[-1]
-    turns = sums[0][0] / counts.sum()
-    spread = chance_spread(counts[:-1], sums, endless, turns, _turns_spread(run))
+    spread = chance_spread(counts[:-1], sums, endless) + 2 * _paused(run, is_offered, last - first)
     grown = queued_at(run, is_offered, last) - queued_at(run, is_offered, (first + last) / 2)
     return grown / ((last - first) / 2), spread**0.5 / ((last - first) / 2)
 
 
-def chance_spread(counts: Any, sums: Any, endless: bool, turns: float = 1.0, turns_spread: float = 1.0) -> float:
-    """Variance by chance of the growth of a queue over half of a time: of begins, counted in equal parts of it, and of lengths.
-
-    `turns` is the mean number of requests of a begin, itself among them, and `turns_spread` their mean square over its square.
-    """
+def chance_spread(counts: Any, sums: Any, endless: bool) -> float:
+    """Variance by chance of the growth of a queue over half of a time: of arrivals, counted in equal parts of it, and of lengths."""
     together = (1, 2, 4, 8) if endless else (1,)
     dispersion = [sums_of.var(ddof=1) / sums_of.mean() for sums_of in (counts.reshape(-1, size).sum(axis=1) for size in together)]
     lengths_cv2 = [number * squares / total**2 - 1.0 for number, total, squares in sums]
-    return float((max(1.0, *dispersion) * turns * turns_spread + max(1.0, *lengths_cv2)) * counts.sum() * turns / 2)
+    return float((max(1.0, *dispersion) + max(1.0, *lengths_cv2)) * counts.sum() / 2)
 
 
-def _turns_spread(run: SimulatedRun) -> float:
-    """Mean square of the turns of a conversation over the square of their mean; 1 where requests are no conversations."""
-    if run.rules.closed != TALKS:
-        return 1.0
-    turns = np.bincount(turns_of(run.traffic).first)
-    turns = turns[turns > 0].astype(float)
-    return float((turns @ turns) / len(turns) / turns.mean() ** 2)
+def _paused(run: SimulatedRun, is_offered: Mask, time: float) -> float:
+    """Conversations between two turns, mean over a time; as many more or fewer as their root wait at its end by chance."""
+    if run.rules.closed != TALKS or run.traffic.pause is None:
+        return 0.0
+    return float(np.sum(run.traffic.pause, where=is_offered)) / time
 
 
 def queued_at(run: SimulatedRun, is_offered: Mask, time: float) -> int:
