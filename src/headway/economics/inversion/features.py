@@ -162,10 +162,11 @@ def middle_price(on: CandidateChip) -> Any:
 
 def _of_lines(sheet: PriceSheet) -> Iterator[ClosedBound]:
     """Both sizes by a straight line on both prices, to set beside what the cost laws say."""
-    basis, rates = priors(), [fact(getattr(sheet.rates, kind), kind, "USD/token", sheet) for kind in ("input", "output")]
+    basis = priors()
+    rate_in, rate_out = (fact(getattr(sheet.rates, kind), kind, "USD/token", sheet) for kind in ("input", "output"))
     for size, about in (("active", "active parameters"), ("total", "all parameters")):
         scale, power_in, power_out, spread = (getattr(basis, f"line_{name}_{size}") for name in ("scale", "input", "output", "spread"))
-        value, factor = laws.size_line(scale, *rates, power_in, power_out), math.exp(SD_TO_END * float(spread))
+        value, factor = laws.size_line(scale, rate_in, rate_out, power_in, power_out), math.exp(SD_TO_END * float(spread))
         text = f"{about} by a straight line on both prices of the same open models, which knows no cost, chip, margin or ladder"
         yield ClosedBound(name=f"{size}_line", label=REGRESSION, value=value, lo=value / factor, hi=value * factor, about=text, unit="")
 
