@@ -243,7 +243,7 @@ def test_hit_tokens__more_with_blocks_of_answers() -> None:
 
     traffic = generate_conversations(
         parse_arrivals("poisson", 1.0), 1.0, parse_lengths("500", "prompt"), parse_lengths("300", "output"), parse_turns("5,60s"), 400, 0
-    ).listed()
+    ).with_listed_blocks()
     without = Traffic.of(
         traffic.arrival, traffic.prompt, traffic.output, blocks=traffic.blocks, block_start=traffic.block_start, block_tokens=64
     )

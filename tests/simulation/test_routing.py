@@ -96,7 +96,7 @@ def test_prefix_aware__requires_a_prefix_cache() -> None:
 @pytest.mark.parametrize("way", ["round-robin", "prefix-aware"])
 def test_ids_in_order__are_found_as_if_listed(way: str, how: str) -> None:
     traffic, cache = talks(800, shared=200), prefix("ddr:40GB@1GB/s")
-    runs = [play(one, 3, way, cache, how) for one in (traffic, traffic.listed())]
+    runs = [play(one, 3, way, cache, how) for one in (traffic, traffic.with_listed_blocks())]
     assert runs[0].finish.tolist() == runs[1].finish.tolist()
     assert [list(state.cache.tally) for state in runs[0].states] == [list(state.cache.tally) for state in runs[1].states]
 
@@ -118,7 +118,7 @@ def test_least_loaded__chooses_the_fewest_in_service(arrivals: str, changes: dic
 
 @pytest.mark.parametrize("way", ["round-robin", "least-loaded"])
 def test_shared_tier__every_replica_hits_blocks_of_any_other(way: str) -> None:
-    traffic, cache = talks(1000, rate=1.0).listed(), prefix("ddr:1TB@100GB/s:shared")
+    traffic, cache = talks(1000, rate=1.0).with_listed_blocks(), prefix("ddr:1TB@100GB/s:shared")
     whole = traffic.prompt // BLOCK
     best = np.minimum(replay_hits(traffic.blocks, traffic.block_start), whole).sum() / len(traffic.blocks)
     run = play(traffic, 4, way, cache)
@@ -187,7 +187,7 @@ def test_turns__next_turn_hits_the_blocks_of_the_answer() -> None:
 
 
 def test_conversation__block_ids_cover_prompt_and_answer() -> None:
-    traffic = talks(300, shared=100).listed()
+    traffic = talks(300, shared=100).with_listed_blocks()
     for turn in range(len(traffic)):
         later = np.flatnonzero((traffic.conversation == traffic.conversation[turn]) & (np.arange(len(traffic)) > turn))
         whole = traffic.prompt[turn] // BLOCK

@@ -352,7 +352,7 @@ def talk(count: int, turns: str = "5,60s,1k", seed: int = 1, rate: float = 40.0)
 
 
 def test_conversation__each_prompt_starts_with_all_earlier_turns() -> None:
-    traffic = talk(5000).listed()
+    traffic = talk(5000).with_listed_blocks()
     before: dict[int, int] = {}
     part_full = []
     for one in range(len(traffic)):

@@ -466,7 +466,7 @@ def _described(args: Bill) -> Any:
     typed = parse_turns(args.turns if "," in args.turns else f"{args.turns},{GAP_S}s")
     turns = ConversationTurns(mean=typed.mean, gap=typed.gap, shared=shared, block=LONGEST)
     traffic = generate_conversations(arrivals, rate, UncachedLengths(prompt, shared), output, turns, count, seed)
-    plain = dataclasses.replace(traffic, own=None, common=0, block_tokens=0)
+    plain = dataclasses.replace(traffic, first_own=None, common=0, block_tokens=0)
     return requests_of(plain, SAMPLE_SOURCE, shared)
 
 

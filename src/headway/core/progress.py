@@ -36,9 +36,9 @@ def tell(text: str) -> None:
 @contextmanager
 def watched(listener: Callable[[int, int], None], hearer: Callable[[str], None] | None = None) -> Iterator[None]:
     """Within this block `listener` receives every tick and every announcement, `hearer` every line that is told."""
-    token, told = _listener.set(listener), _hearer.set(hearer)
+    token, hearer_token = _listener.set(listener), _hearer.set(hearer)
     try:
         yield
     finally:
         _listener.reset(token)
-        _hearer.reset(told)
+        _hearer.reset(hearer_token)

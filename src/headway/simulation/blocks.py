@@ -227,7 +227,7 @@ def spelled(state: State, rules: Rules, request: int, count: int) -> int:
     shared = min(count, cache.common)
     for at in range(shared):
         cache.blocks[at] = at
-    before = cache.own[request] - cache.common
+    before = cache.first_own[request] - cache.common
     for at in range(shared, count):
         cache.blocks[at] = before + at
     return 0

@@ -311,13 +311,13 @@ def curve(traffic: Traffic) -> HitCurve:
 def with_blocks(traffic: Traffic) -> Traffic:
     """The traffic with blocks of its prompts: its own, or blocks shared by the turns of a conversation."""
     if traffic.has_blocks:
-        return traffic.listed()
+        return traffic.with_listed_blocks()
     talking = traffic.conversation != NO_CONVERSATION
     if not talking.any():
         raise BadValue("--workload", "a trace without prefix information", WANTS)
     alone = np.arange(len(traffic)) + int(traffic.conversation.max()) + 1
     names = first_seen(np.where(talking, traffic.conversation, alone))
-    return replace(traffic, block_tokens=BLOCK, own=own_blocks(traffic.prompt, traffic.output, names, BLOCK)).listed()
+    return replace(traffic, block_tokens=BLOCK, first_own=own_blocks(traffic.prompt, traffic.output, names, BLOCK)).with_listed_blocks()
 
 
 def _uses(blocks: Ints, tokens: Ints, when: Floats) -> PrefixUses:

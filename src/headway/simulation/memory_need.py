@@ -37,6 +37,6 @@ class MemoryNeed:
         fixed = BASE + REPLICA * self.replicas
         if self.streamed:
             return fixed + STREAM
-        each = max(TURN if self.turns else 0.0, USER if self.users else 0.0, REQUEST)
+        request_bytes = max(TURN if self.turns else 0.0, USER if self.users else 0.0, REQUEST)
         form = LISTED if self.plain else 1.0
-        return fixed + each * form * max(self.requests) + TRAFFIC * (sum(self.requests) - max(self.requests))
+        return fixed + request_bytes * form * max(self.requests) + TRAFFIC * (sum(self.requests) - max(self.requests))

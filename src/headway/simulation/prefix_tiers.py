@@ -303,9 +303,9 @@ class Prefix:
         depth, block_s = 1 + len(self.below), self.block_s(traffic, pace)
         fields, count = ids_of(traffic)
         formed = {name: form(values) for name, values in fields.items()}
-        formed["answers"] = formed["blocks"] if traffic.own is not None else formed["answers"]  # one room for both
+        formed["answers"] = formed["blocks"] if traffic.first_own is not None else formed["answers"]  # one room for both
         common = {
-            **formed, "common": NONE if traffic.own is None else traffic.common,
+            **formed, "common": NONE if traffic.first_own is None else traffic.common,
             "least": form([0, *self.least(rules.block_bytes, block_s)]),
             "saved_shares": form(self.saved_shares(rules.block_bytes, block_s), float),
             "expected": form(np.zeros(len(traffic)), float), "ready": (),
@@ -333,15 +333,15 @@ class Prefix:
 def ids_of(traffic: Traffic) -> tuple[dict[str, Any], int]:
     """The fields of a cache that hold the ids of blocks, and how many ids there are: one by one, or room to spell those of one request."""
     nothing = np.zeros(1, np.int64)
-    if traffic.own is not None:
+    if traffic.first_own is not None:
         filled = (traffic.prompt + traffic.output) // traffic.block_tokens
         room = np.zeros(int(filled.max(initial=0)) + 1, np.int64)
-        fields = {"blocks": room, "start": nothing, "answers": room, "answer_start": nothing, "own": traffic.own}
-        return fields, int((traffic.own + filled).max(initial=0))
+        fields = {"blocks": room, "start": nothing, "answers": room, "answer_start": nothing, "first_own": traffic.first_own}
+        return fields, int((traffic.first_own + filled).max(initial=0))
     size = len(traffic.blocks)
     ids, count = dense_ids(np.concatenate((traffic.blocks, traffic.answers)))
     fields = {"blocks": ids[:size], "start": traffic.block_start, "answers": np.append(ids[size:], 0), "answer_start": traffic.answer_start}
-    return fields | {"own": nothing}, count
+    return fields | {"first_own": nothing}, count
 
 
 def prefix_of(tiers: Sequence[SimulatedTier], usd_per_s: float | None = None) -> tuple[Prefix, float]:

@@ -200,7 +200,7 @@ def occupancy(run: SimulatedRun) -> dict[str, Any]:
 
 def queued_share(run: SimulatedRun) -> float | None:
     """Share of requests that a step passed over: where seats are servers, Erlang's C."""
-    entered = int((run.is_sent & ~run.refused).sum()) if run.tally is None else run.tally.sent - run.tally.refused
+    entered = int((run.is_sent & ~run.refused).sum()) if run.tally is None else run.tally.sent_count - run.tally.refused
     return run.total_count(slot.PASSED) / entered if entered else None
 
 
@@ -230,7 +230,7 @@ def row(
 ) -> dict[str, Any]:  # fmt: skip
     """Every figure of a run; `lasting`: the traffic samples an endless load, so an unstable run has no latencies."""
     load, able = verdict.standing, verdict.standing.capacity
-    figures, count, rates = counted(run, limits, warmup, percentiles)
+    figures, count, rates = standing_figures(run, limits, warmup, percentiles)
     if lasting and not load.stable:
         figures = {key: None if any(part in key for part in HIDDEN) or "good" in key else value for key, value in figures.items()}
     standing = {
@@ -252,7 +252,7 @@ def row(
     return fleet.identity() | standing | rates | figures | full | cost(fleet, run, rates) | speed
 
 
-def counted(
+def standing_figures(
     run: SimulatedRun, limits: Mapping[str, float], warmup: float, percentiles: Sequence[float]
 ) -> tuple[dict[str, Any], int, dict[str, Any]]:  # fmt: skip
     """Latencies and goodput of a run, the requests behind them, and its rates."""

@@ -158,8 +158,8 @@ def raise_best(keys: Cells, best: Cells, which: int, size: int, number: int) -> 
     root = 2 * which
     at = (size + number) // 2
     while at > 0:
-        left, right = best[root + 2 * at], best[root + 2 * at + 1]
-        winner = left if keys[which + left] <= keys[which + right] else right
+        first, second = best[root + 2 * at], best[root + 2 * at + 1]
+        winner = first if keys[which + first] <= keys[which + second] else second
         if winner == best[root + at] != number:
             break
         best[root + at] = winner

@@ -137,7 +137,7 @@ class CacheState(NamedTuple):
     start: Any  # by request: offset of its first block; plus the end
     answers: Any  # block ids of all answers, request by request; the same room
     answer_start: Any  # by request: offset of its first answer block; plus the end
-    own: Any  # where ids are in order, by request: the first id of its conversation
+    first_own: Any  # where ids are in order, by request: the first id of its conversation
     common: int  # shared ids before it; NONE where ids are listed
     depth_hits: Any  # by depth: hits of the prompt looked up last
     least: Any  # by depth: fewest blocks worth loading
@@ -209,7 +209,7 @@ OWN = ("at", "count", "ends", "partial", "phase", "heap", "since", "coming", "se
 def side_by_side(states: list[State]) -> list[State]:
     """The states with the arrays of all replicas in one piece of memory, which is quicker to find one's way in than thousands of pieces."""
     memory = np.zeros(sum(len(getattr(state, name)) for state in states for name in OWN))
-    moved, start = [], 0
+    neighbours, start = [], 0
     for state in states:
         fields = {}
         for name in OWN:
@@ -217,8 +217,8 @@ def side_by_side(states: list[State]) -> list[State]:
             place = memory[start : start + len(values)].view(values.dtype)
             place[:] = values
             fields[name], start = place, start + len(values)
-        moved.append(state._replace(**fields))
-    return moved
+        neighbours.append(state._replace(**fields))
+    return neighbours
 
 
 def chain(order: Any, requests: Any) -> int:
@@ -265,7 +265,7 @@ def no_cache() -> CacheState:
     none, nothing = np.zeros(2, np.int64), np.zeros(3)
     pools = make_pools(1, [1])
     return CacheState(
-        pools=pools, blocks=none, start=none, answers=none, answer_start=none, own=none, common=NONE, depth_hits=none, least=none,
+        pools=pools, blocks=none, start=none, answers=none, answer_start=none, first_own=none, common=NONE, depth_hits=none, least=none,
         saved_shares=nothing, paths=nothing, tally=none, expected=nothing, ready=nothing,
     )  # fmt: skip
 

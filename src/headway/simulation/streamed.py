@@ -84,8 +84,8 @@ class StreamedPlay:
     slots: Slots = field(default_factory=Slots.empty)
     states: list[State] = field(default_factory=list)
     board: Any = None  # of `routing.board`
-    sent: int = 0
-    given: int = 0  # to replicas, refused ones left out
+    sent_count: int = 0
+    routed_count: int = 0  # to replicas, refused ones left out
 
     def begin(self, replicas: int) -> None:
         """Empty replicas."""
@@ -98,7 +98,7 @@ class StreamedPlay:
     def play(self, traffic: Traffic, until: float) -> None:
         """Send the requests of a piece, run every replica until a time, and count those that have ended."""
         fits = (traffic.prompt + traffic.output + self.rules.block - 1) // self.rules.block <= self.rules.capacity
-        places, grows = self.slots.take(traffic, self.sent, fits, self.overhead_s)
+        places, grows = self.slots.take(traffic, self.sent_count, fits, self.overhead_s)
         if grows:
             shared = self.slots
             self.states = [state._replace(lengths=shared.lengths, times=shared.times, order=shared.order) for state in self.states]
@@ -108,7 +108,7 @@ class StreamedPlay:
         for number in range(len(self.states)):
             if self.form.run_one(where, number, rules, self.form.step, until, AT_ONCE) == STUCK:
                 raise StuckLoop(STUCK_LINE)
-        self.sent, self.given = self.sent + len(traffic), self.given + len(places)
+        self.sent_count, self.routed_count = self.sent_count + len(traffic), self.routed_count + len(places)
         self.count()
         tick(len(traffic))
 
@@ -117,10 +117,10 @@ class StreamedPlay:
         replicas = len(self.states)
         if not self.routed:
             for number in range(replicas):
-                slot.know(self.states[number], 0, places[(number - self.given) % replicas :: replicas])
+                slot.know(self.states[number], 0, places[(number - self.routed_count) % replicas :: replicas])
             return
-        ranks, chosen = np.zeros(len(places), np.int8), np.zeros(len(places), np.int32)
-        ended = self.form.send(where, replicas, rules, self.form.step, places, ranks, chosen, *self.board, 0, len(places), 0)
+        ranks, destinations = np.zeros(len(places), np.int8), np.zeros(len(places), np.int32)
+        ended = self.form.send(where, replicas, rules, self.form.step, places, ranks, destinations, *self.board, 0, len(places), 0)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)
 

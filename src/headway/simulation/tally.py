@@ -28,7 +28,7 @@ class Tally:
     limits: Mapping[str, float]
     first_token_factor: float
     sketches: dict[str, Sketch] = field(default_factory=lambda: {key: Sketch(batches=BATCHES) for key in SPANS})
-    sent: int = 0
+    sent_count: int = 0
     refused: int = 0
     completed: int = 0
     measured: int = 0
@@ -57,7 +57,7 @@ class Tally:
         """Count requests that are sent, those that `fits` to replicas."""
         arrival = traffic.arrival[fits]
         parts = PARTS / (self.last - self.first) if self.last > self.first else 0.0
-        self.sent += len(traffic)
+        self.sent_count += len(traffic)
         self.refused += len(traffic) - len(arrival)
         self.arrivals += np.bincount(((arrival - self.first) * parts).astype(np.int64), minlength=PARTS + 1)
         self.queued += (arrival[:, None] <= self.marks).sum(axis=0)
@@ -70,7 +70,7 @@ class Tally:
             return
         arrival, scheduled, _, finish = times.T
         counts = numbers >= self.left_out
-        sample = MeasuredTimes(run=kept(times, lengths, self.first_token_factor), counts=counts)
+        sample = MeasuredTimes(run=ended_run(times, lengths, self.first_token_factor), counts=counts)
         batch = (numbers[counts] - self.left_out) * BATCHES // max(1, self.count - self.left_out)
         good = np.ones(len(batch), bool)
         for key, sketch in self.sketches.items():
@@ -94,17 +94,17 @@ class Tally:
         """The run of the sampled requests, with this tally of all."""
         numbers, times, lengths = (np.concatenate(parts) for parts in zip(*self.sampled, strict=True)) if self.sampled else NOTHING
         order = np.argsort(numbers)
-        return kept(
+        return ended_run(
             times[order], lengths[order], self.first_token_factor, states=tuple(state._replace(lengths=(), order=()) for state in states),
             rules=rules, overhead_s=overhead_s, compile_s=compile_s, interrupted=interrupted, wall_s=wall_s, tally=self,
         )  # fmt: skip
 
     def stand(self, able: MeasuredCapacity | None, rate: float | None) -> Saturation:
         """Stability of the queue and utilisation of the replicas, as `capacity.stand` tells them of a run that is kept."""
-        offered_count, span = self.sent - self.refused, self.last - self.first
+        offered_count, span = self.sent_count - self.refused, self.last - self.first
         if offered_count < 2 or span <= 0.0:
             return Saturation(capacity=able, utilisation=None, growth=0.0, stable=True)
-        offered = (offered_count - 1) / span if rate is None else rate * offered_count / self.sent
+        offered = (offered_count - 1) / span if rate is None else rate * offered_count / self.sent_count
         growth = float(self.queued[1] - self.queued[0]) / (span / 2)
         counts = self.arrivals.copy()
         counts[-2] += counts[-1]
@@ -153,7 +153,7 @@ class Tally:
 NOTHING = (np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros((0, 2), np.int64))
 
 
-def kept(times: Any, lengths: Any, first_token_factor: float, **about: Any) -> SimulatedRun:
+def ended_run(times: Any, lengths: Any, first_token_factor: float, **about: Any) -> SimulatedRun:
     """Requests that have ended as a run, of which `about` says more."""
     arrival, scheduled, first, finish = times.T
     count = len(times)

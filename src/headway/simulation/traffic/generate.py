@@ -177,7 +177,7 @@ def generate_conversations(
     common = turns.shared // turns.block
     return Traffic.of(
         time[order], prompts, answers, conversation=names, pause=pause[order], block_tokens=turns.block,
-        own=own_blocks(prompts, answers, names, turns.block, common), common=common,
+        first_own=own_blocks(prompts, answers, names, turns.block, common), common=common,
     )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def generate_talking_users(
     names, common = of.astype(np.int64), turns.shared // turns.block
     return Traffic.of(
         first[np.minimum(names, users - 1)], context, answered, conversation=names, pause=pause, block_tokens=turns.block,
-        own=own_blocks(context, answered, names, turns.block, common), common=common,
+        first_own=own_blocks(context, answered, names, turns.block, common), common=common,
     )  # fmt: skip
 
 

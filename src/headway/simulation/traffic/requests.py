@@ -35,7 +35,7 @@ class Traffic:
     answers: Ints  # block ids of the answers, if known; an answer's first block may begin with the end of its prompt
     answer_start: Ints  # len + 1 offsets into `answers`
     pause: Floats | None = None  # seconds from the previous turn's answer until a turn is sent; None: sent as recorded
-    own: Ints | None = None  # ids in order instead of `blocks`: the first of its conversation, after those of a start that all share
+    first_own: Ints | None = None  # ids in order instead of `blocks`: the first of its conversation, after those of a start that all share
     common: int = 0  # blocks of the shared start, whose ids are 0 .. common - 1
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Traffic:
         answers: ArrayLike = (),
         answer_start: ArrayLike | None = None,
         pause: ArrayLike | None = None,
-        own: ArrayLike | None = None,
+        first_own: ArrayLike | None = None,
         common: int = 0,
     ) -> Self:
         """Traffic from array-like values; a length may be one number for all requests."""
@@ -76,7 +76,7 @@ class Traffic:
             answers=np.ascontiguousarray(answers, np.int64),
             answer_start=_same(0, count + 1) if answer_start is None else np.ascontiguousarray(answer_start, np.int64),
             pause=None if pause is None else np.ascontiguousarray(pause, np.float64),
-            own=None if own is None else np.ascontiguousarray(own, np.int64),
+            first_own=None if first_own is None else np.ascontiguousarray(first_own, np.int64),
             common=common,
         )
 
@@ -100,34 +100,34 @@ class Traffic:
             answers=self.answers[begin:end],
             answer_start=self.answer_start[start : stop + 1] - begin,
             pause=None if self.pause is None else self.pause[start:stop],
-            own=None if self.own is None else self.own[start:stop],
+            first_own=None if self.first_own is None else self.first_own[start:stop],
         )
 
     @property
     def has_blocks(self) -> bool:
         """Whether it is known what prompts share."""
-        return self.own is not None or len(self.blocks) > 0
+        return self.first_own is not None or len(self.blocks) > 0
 
     @property
     def block_count(self) -> int:
         """Blocks of all prompts, each as often as it is asked for."""
-        return len(self.blocks) if self.own is None else int((-(-self.prompt // self.block_tokens)).sum())
+        return len(self.blocks) if self.first_own is None else int((-(-self.prompt // self.block_tokens)).sum())
 
-    def listed(self) -> Self:
+    def with_listed_blocks(self) -> Self:
         """The traffic with the id of every block, one by one; a prompt's last, partly filled block has one of its own."""
-        if self.own is None:
+        if self.first_own is None:
             return self
         full, counts = self.prompt // self.block_tokens, -(-self.prompt // self.block_tokens)
         after = (self.prompt + self.output - 1) // self.block_tokens
         start = np.concatenate([[0], np.cumsum(counts)])
         ids = np.arange(start[-1])
-        ids -= np.repeat(start[:-1] - self.own + self.common, counts)
+        ids -= np.repeat(start[:-1] - self.first_own + self.common, counts)
         ids[start[:-1, None] + np.arange(self.common)] = np.arange(self.common)
-        has_partial, beyond = full < counts, int((self.own + after).max(initial=self.common)) - self.common
+        has_partial, beyond = full < counts, int((self.first_own + after).max(initial=self.common)) - self.common
         ids[start[1:][has_partial] - 1] = beyond + np.flatnonzero(has_partial)
         answer_start = np.concatenate([[0], np.cumsum(after - full)])
-        answers = np.arange(answer_start[-1]) + np.repeat(self.own - self.common + full - answer_start[:-1], after - full)
-        return replace(self, blocks=ids, block_start=start, answers=answers, answer_start=answer_start, own=None, common=0)
+        answers = np.arange(answer_start[-1]) + np.repeat(self.first_own - self.common + full - answer_start[:-1], after - full)
+        return replace(self, blocks=ids, block_start=start, answers=answers, answer_start=answer_start, first_own=None, common=0)
 
     def head(self, count: int) -> Self:
         """The first `count` requests, or all if there are fewer."""
@@ -180,8 +180,8 @@ def _check_shape(traffic: Traffic) -> None:
             raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{value_count}, for {count} requests")
     if traffic.pause is not None and not (traffic.pause.shape == (count,) and (traffic.pause >= 0).all()):
         raise BadValue("traffic: pause", f"{traffic.pause.shape}, {traffic.pause.min(initial=0):g} s", f"{count} times, none below 0 s")
-    if traffic.own is not None and not (traffic.own.shape == (count,) and traffic.block_tokens > 0 and not len(traffic.blocks)):
-        raise BadValue("traffic: own", f"{traffic.own.shape}", f"{count} ids, with tokens of a block and instead of `blocks`")
+    if traffic.first_own is not None and not (traffic.first_own.shape == (count,) and traffic.block_tokens > 0 and not len(traffic.blocks)):
+        raise BadValue("traffic: first_own", f"{traffic.first_own.shape}", f"{count} ids, with tokens of a block and instead of `blocks`")
     for name, offsets in IDS.items():
         start, id_count = getattr(traffic, offsets), len(getattr(traffic, name))
         if start[0] != 0 or start[-1] != id_count or (start.strides != (0,) and (np.diff(start) < 0).any()):
