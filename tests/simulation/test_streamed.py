@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headway.simulation import capacity, results, streamed
 from headway.simulation.simulate import simulate
-from headway.simulation.sketch import RELATIVE_ERROR, Sketch
+from headway.simulation.sketch import RELATIVE_ERROR, QuantileSketch
 from headway.simulation.streamed import simulate_stream
 from headway.simulation.traffic import stream as pieces_of
 from headway.simulation.traffic.distributions import parse_arrivals, parse_lengths
@@ -58,7 +58,7 @@ def test_pieces__are_the_requests_drawn_at_once(arrivals: str, monkeypatch: pyte
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(st.just(0.0), st.floats(1e-8, 1e6)), min_size=1, max_size=200), st.floats(0, 100))
 def test_percentiles__within_the_error_that_is_said(values: list[float], percent: float) -> None:
-    sketch = Sketch(batches=1)
+    sketch = QuantileSketch(batches=1)
     sketch.add(np.array(values), np.zeros(len(values), int))
     exact = np.percentile(values, percent, method="inverted_cdf")
     assert sketch.percentiles([percent])[0] == pytest.approx(exact, rel=RELATIVE_ERROR * 1.0001)

@@ -21,10 +21,10 @@ BINS = int(np.log(MOST_S / LEAST_S) / np.log(GAMMA)) + 2
 
 
 @dataclass(slots=True, kw_only=True)
-class Sketch:
+class QuantileSketch:
     """Statistics of one latency, in batches whose means give the error of the mean.
 
-    >>> sketch = Sketch(batches=1)
+    >>> sketch = QuantileSketch(batches=1)
     >>> sketch.add(np.array([0.0, 1.0, 2.0, 3.0]), np.zeros(4, int))
     >>> [round(value, 2) for value in sketch.percentiles((25, 50, 100))], float(sketch.mean)
     ([0.0, 1.0, 3.0], 1.5)

@@ -203,16 +203,16 @@ def make_state(
     return state
 
 
-OWN = ("at", "count", "ends", "partial", "phase", "heap", "since", "coming", "seat", "log")  # arrays of one replica, of 8 bytes a number
+REPLICA_ARRAYS = ("at", "count", "ends", "partial", "phase", "heap", "since", "coming", "seat", "log")  # arrays of one replica, of 8 bytes a number
 
 
 def side_by_side(states: list[State]) -> list[State]:
     """The states with the arrays of all replicas in one piece of memory, which is quicker to find one's way in than thousands of pieces."""
-    memory = np.zeros(sum(len(getattr(state, name)) for state in states for name in OWN))
+    memory = np.zeros(sum(len(getattr(state, name)) for state in states for name in REPLICA_ARRAYS))
     neighbours, start = [], 0
     for state in states:
         fields = {}
-        for name in OWN:
+        for name in REPLICA_ARRAYS:
             values = getattr(state, name)
             place = memory[start : start + len(values)].view(values.dtype)
             place[:] = values

@@ -1,7 +1,7 @@
 """Long runs of drawn requests: each is drawn when it is due, counted when it has ended, and then forgotten.
 
 A request has a slot while it lives. Replicas are run up to the arrival of the next piece of requests; slots of those that have ended are
-counted in a `Tally` and given to later ones. So memory grows with the requests in service or in queues, not with all. Every figure is what
+counted in a `RunTally` and given to later ones. So memory grows with the requests in service or in queues, not with all. Every figure is what
 a run that keeps all has, but percentiles, which are within `sketch.RELATIVE_ERROR` of theirs.
 """
 
@@ -23,7 +23,7 @@ from headway.simulation.loop import STUCK
 from headway.simulation.simulate import STUCK_LINE, SimulatedRun, StuckLoop, no_order
 from headway.simulation.state import Rules, State, make_state
 from headway.simulation.step_time import StepPace
-from headway.simulation.tally import Tally
+from headway.simulation.tally import RunTally
 from headway.simulation.traffic.requests import Traffic
 from headway.simulation.traffic.stream import DrawnTraffic
 
@@ -80,7 +80,7 @@ class StreamedPlay:
     rules: Rules
     overhead_s: float
     routed: bool
-    tally: Tally
+    tally: RunTally
     slots: Slots = field(default_factory=Slots.empty)
     states: list[State] = field(default_factory=list)
     board: Any = None  # of `routing.board`
@@ -144,7 +144,7 @@ def simulate_stream(
     routed = routing != "round-robin" and replicas > 1
     form = runner(pace.source, pace.step, float("inf"), "compiled" if how == "auto" else how, routed)
     rules = rules._replace(closed=0, leaving=0, caching=0)
-    tally = Tally.of(len(stream), stream.span, warmup, limits or {}, first_token_factor)
+    tally = RunTally.of(len(stream), stream.span, warmup, limits or {}, first_token_factor)
     play = StreamedPlay(form=form, pace=pace, rules=rules, overhead_s=overhead_s, routed=routed, tally=tally)
     play.begin(replicas)
     expect(len(stream))

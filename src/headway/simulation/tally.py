@@ -11,14 +11,14 @@ import numpy as np
 from headway.simulation.capacity import PARTS, SURE, MeasuredCapacity, Saturation, chance_spread
 from headway.simulation.results import BATCHES, SPANS, STUDENT, MeasuredTimes, gaps, latency_names
 from headway.simulation.simulate import SimulatedRun
-from headway.simulation.sketch import Sketch
+from headway.simulation.sketch import QuantileSketch
 from headway.simulation.state import Rules, State
 from headway.simulation.traffic.requests import Traffic
 from headway.simulation.traffic.stream import SAMPLE
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class RunTally:
     """Sums over requests that have ended, of `count` in all that arrive between `first` and `last`."""
 
     count: int
@@ -27,7 +27,7 @@ class Tally:
     left_out: int  # first requests, whose latencies do not count
     limits: Mapping[str, float]
     first_token_factor: float
-    sketches: dict[str, Sketch] = field(default_factory=lambda: {key: Sketch(batches=BATCHES) for key in SPANS})
+    sketches: dict[str, QuantileSketch] = field(default_factory=lambda: {key: QuantileSketch(batches=BATCHES) for key in SPANS})
     sent_count: int = 0
     refused: int = 0
     completed: int = 0
