@@ -203,7 +203,8 @@ def make_state(
     return state
 
 
-REPLICA_ARRAYS = ("at", "count", "ends", "partial", "phase", "heap", "since", "coming", "seat", "log")  # arrays of one replica, of 8 bytes a number
+# Arrays of one replica, of 8 bytes a number.
+REPLICA_ARRAYS = ("at", "count", "ends", "partial", "phase", "heap", "since", "coming", "seat", "log")
 
 
 def side_by_side(states: list[State]) -> list[State]:

@@ -1,8 +1,8 @@
 """Long runs of drawn requests: each is drawn when it is due, counted when it has ended, and then forgotten.
 
 A request has a slot while it lives. Replicas are run up to the arrival of the next piece of requests; slots of those that have ended are
-counted in a `RunTally` and given to later ones. So memory grows with the requests in service or in queues, not with all. Every figure is what
-a run that keeps all has, but percentiles, which are within `sketch.RELATIVE_ERROR` of theirs.
+counted in a `RunTally` and given to later ones. So memory grows with the requests in service or in queues, not with all. Every figure is
+what a run that keeps all has, but percentiles, which are within `sketch.RELATIVE_ERROR` of theirs.
 """
 
 from __future__ import annotations
