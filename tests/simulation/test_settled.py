@@ -1,4 +1,4 @@
-"""Prefix hits in capacity and verdict, users who talk, traces of sessions: by hand, against queues with feedback and longer runs."""
+"""Prefix hits in capacity and verdict, users who talk, traces of conversations: by hand, against queues with feedback and longer runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headway.simulation.traffic.requests import Traffic
 from support.command import Cli
 from support.simulated import RULES, pace, play
 
-SESSIONS = Path(__file__).parents[1] / "data" / "traces" / "sessions.jsonl"
+CONVERSATIONS = Path(__file__).parents[1] / "data" / "traces" / "sessions.jsonl"
 TALKS = "sim llama-3.1-8b --on h100 --sensitivity 0 --loop plain --prompt 800 --output 2 --turns 4,3s --requests 1000 --kv-tokens"
 
 
@@ -102,12 +102,12 @@ def test_users__with_turns_find_what_they_said_before(cli: Cli) -> None:
 
 
 def test_sessions__are_read_as_turns_after_answers() -> None:
-    trace = read_trace(SESSIONS)
+    trace = read_trace(CONVERSATIONS)
     assert trace.traffic.conversation.tolist() == [0, -1, 0, 0, 1] and trace.traffic.pause is not None
     assert trace.traffic.pause.tolist() == [0.0, 0.0, 2.5, 0.5, 0.0]
     run = play(trace.traffic, "1.0", seats=8)
     assert run.arrival.tolist() == [0.0, 1.0, 5.5, 8.0 + 0.0, 60.0]
-    assert trace.sorted == 0 and "2 turns of sessions" in trace.notes()[0]
+    assert trace.sorted == 0 and "2 turns of conversations" in trace.notes()[0]
 
 
 @pytest.mark.parametrize("line", ['{"session_id": "b", "input_length": 1, "output_length": 1}', '{"input_length": 1, "output_length": 1}',

@@ -166,10 +166,10 @@ class SimulationProgress:
         self.rows += rows
         note(*(f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"))
         self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
-        found = ended and rows and rows[0]["kind"] == "found"
-        if found and rows[0]["requests"] > requests:
+        lasting = ended and rows and rows[0]["kind"] == "found"
+        if lasting and rows[0]["requests"] > requests:
             note(f"looked for with {rows[0]['requests']:,} requests: {requests:,} do not show the latencies of a lasting load")
-        if found and more_sources and (self.seeds_typed or rows[0]["requests"] <= CHEAP):
+        if lasting and more_sources and (self.seeds_typed or rows[0]["requests"] <= CHEAP):
             try:
                 rows[0] |= trial.over_seeds(dict(more_sources), so_that, rows[0]["rate"], rows[0]["requests"])
             except KeyboardInterrupt:

@@ -209,8 +209,8 @@ def _growth(run: SimulatedRun, is_offered: Mask, begins: Mask, first: float, las
     for start in range(0, len(is_offered), SLICE):
         rows = slice(start, start + SLICE)
         keep = is_offered[rows] & (run.arrival[rows] <= last)
-        some = keep & begins[rows]
-        counts += np.bincount(((run.arrival[rows][some] - first) * (PARTS / (last - first))).astype(np.int64), minlength=PARTS + 1)
+        first_turns = keep & begins[rows]
+        counts += np.bincount(((run.arrival[rows][first_turns] - first) * (PARTS / (last - first))).astype(np.int64), minlength=PARTS + 1)
         for sum_of, tokens in zip(sums, (run.traffic.prompt[rows][keep], run.traffic.output[rows][keep]), strict=True):
             lengths = tokens.astype(float)
             sum_of += np.array([len(lengths), lengths.sum(), lengths @ lengths])

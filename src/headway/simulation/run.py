@@ -76,12 +76,12 @@ class Trial:
         pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE, caching=0), self.fleet.pools
         if pace is None:
             return None
-        found = {} if hits is None else {"hit": hits}
+        shares = {} if hits is None else {"hit": hits}
         if pools is None:
-            return capacity.capacity(traffic, pace, rules._replace(**found), self.fleet.replicas, self.how)
+            return capacity.capacity(traffic, pace, rules._replace(**shares), self.fleet.replicas, self.how)
         prompts = replace(traffic, output=np.ones_like(traffic.output))
         first_pace, first_rules = pools.prefill_side(pace, rules)
-        first = capacity.capacity(prompts, first_pace, first_rules._replace(caching=0, **found), pools.prefill, self.how)
+        first = capacity.capacity(prompts, first_pace, first_rules._replace(caching=0, **shares), pools.prefill, self.how)
         second = capacity.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
         return min(first, second, key=lambda pool: pool.per_s) if first and second else None
 

@@ -60,15 +60,15 @@ class _Requests:
         return None if np.isnan(self.delay).all() else np.nan_to_num(self.delay, nan=0.0) * unit
 
 
-class _Sessions:
-    """Turns of sessions, each of which names the time after the answer before it, or a time of its own and begins anew."""
+class _Conversations:
+    """Turns of conversations, each of which names the time after the answer before it, or a time of its own and begins anew."""
 
     def __init__(self) -> None:
-        self.last: dict[str, tuple[int, float]] = {}  # session -> its conversation, and its last turn's time had answers come at once
+        self.last: dict[str, tuple[int, float]] = {}  # id -> its conversation, and its last turn's time had answers come at once
         self.count = 0
 
     def turn(self, name: str, time: float | None, delay: float | None) -> tuple[int, float, float]:
-        """Conversation, time and delay of the next turn of a session."""
+        """Conversation, time and delay of the next turn of one id."""
         if not name:
             if time is None:
                 raise _BadLine("timestamp: missing; wants a number, or session_id and delay of a later turn")
@@ -77,7 +77,7 @@ class _Sessions:
         if number != NO_CONVERSATION and delay is not None:
             time = before + delay
         elif time is None:
-            wants = "a delay" if number != NO_CONVERSATION else "a number in the first turn of a session"
+            wants = "a delay" if number != NO_CONVERSATION else "a number in the first turn of a conversation"
             raise _BadLine(f"timestamp: missing; wants {wants}")
         else:
             number, delay = self.count, None
@@ -120,14 +120,14 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
     )  # fmt: skip
     if traffic.pause is not None:
         turns = int(np.isfinite(requests.delay).sum())
-        read_as.append(f"{turns} turns of sessions are sent their delay after the answer before, not at a recorded time")
+        read_as.append(f"{turns} turns of conversations are sent their delay after the answer before, not at a recorded time")
     return replace(tally.trace("mooncake", traffic, late), units=tuple(read_as))
 
 
 def _read_lines(file: TextIO, block: int | None, tally: Tally) -> tuple[_Requests, float]:
     """The requests of all good lines, and the seconds of a unit of time."""
     times, prompts, outputs, starts, ids, at_line, unit = [], [], [], [0], [], array("q"), MILLISECOND
-    sessions, talks, delays = _Sessions(), array("q"), array("d")
+    conversations, talks, delays = _Conversations(), array("q"), array("d")
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
@@ -135,7 +135,7 @@ def _read_lines(file: TextIO, block: int | None, tally: Tally) -> tuple[_Request
         try:
             row, prompt, output, of_line = _request(line, block)
             stamp, wait = (_time(row, name) for name in ("timestamp", "delay"))
-            talk, time, delay = sessions.turn(_session(row), stamp, wait)
+            talk, time, delay = conversations.turn(_conversation(row), stamp, wait)
         except _BadLine as error:
             tally.bad(number, str(error))
             continue
@@ -177,7 +177,7 @@ def _request(line: str, block: int | None) -> tuple[dict[str, Any], int, int, li
 
 
 def _time(row: dict[str, Any], name: str) -> float | None:
-    """A time as the line has it, None without any; a timestamp is missing only where the line has a session."""
+    """A time as the line has it, None without any; a timestamp is missing only where the line has a conversation's id."""
     time = row.get(name)
     if time is None and (name != "timestamp" or "session_id" in row):
         return None
@@ -188,8 +188,8 @@ def _time(row: dict[str, Any], name: str) -> float | None:
     return float(time)
 
 
-def _session(row: dict[str, Any]) -> str:
-    """Name of the session of a line, "" without any."""
+def _conversation(row: dict[str, Any]) -> str:
+    """Name of the conversation of a line, "" without any."""
     name: Any = row.get("session_id", "")
     if type(name) not in (int, str):
         raise _BadLine(f"session_id: got {clip(name)!r}; wants a text or a whole number")
