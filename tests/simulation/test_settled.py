@@ -18,7 +18,7 @@ from headway.simulation.traffic.requests import Traffic
 from support.command import Cli
 from support.simulated import RULES, pace, play
 
-CONVERSATIONS = Path(__file__).parents[1] / "data" / "traces" / "sessions.jsonl"
+CONVERSATIONS = Path(__file__).parents[1] / "data" / "traces" / "talks.jsonl"
 TALKS = "sim llama-3.1-8b --on h100 --sensitivity 0 --loop plain --prompt 800 --output 2 --turns 4,3s --requests 1000 --kv-tokens"
 
 

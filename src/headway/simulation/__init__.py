@@ -2,9 +2,8 @@
 
 Holds        traffic/ (recorded or drawn), simulate (a run), loop (iterations), events (one request), state, step_time (the step law,
              flat), step_law (one of the user's own), routing, blocks and kv_pools (KV memory, found prefixes), prefix_tiers,
-             hit_rates, capacity, fleet, run, users_of_pools, results, streamed, tally and sketch (runs whose requests are not kept),
-             memory_need, questions (`sim` and `plan`), timetable; machine code: compiled,
-             machine_code.
+             hit_rates, settled, capacity, fleet, run, users_of_pools, results, streamed, tally and sketch (runs that keep no requests),
+             memory_need, questions (`sim` and `plan`), timetable; machine code: compiled, machine_code.
              check/: limits kept under traffic.
 Import       run.Trial, fleet.fleet, questions.Policy, simulate.simulate, results.measured, hit_rates.curve, capacity.highest,
              traffic.read.read_trace, traffic.generate.generate, check.check.check.

@@ -42,7 +42,6 @@ from headway.simulation.state import (
     HEAPED,
     JOINED,
     LANE,
-    LEFT,
     LINK_AT,
     NEXT_REQUEST,
     NONE,
@@ -68,6 +67,7 @@ from headway.simulation.state import (
     STEPS,
     TALKING_USERS,
     TALKS,
+    TURNS_AHEAD,
     USERS,
     WIDE,
     Rules,
@@ -261,8 +261,8 @@ def ask_again(state: State, rules: Rules, request: int, lane: int, now: float) -
     """Schedule the user's or conversation's next request after its pause, which its arrival holds until then."""
     comes_next = NONE
     if rules.closed == TALKING_USERS:
-        state.count[LEFT] -= 1
-        if state.count[LEFT] < 0:
+        state.count[TURNS_AHEAD] -= 1
+        if state.count[TURNS_AHEAD] < 0:
             return
     if rules.closed >= TALKS and state.times[4 * request + FINISH] >= 0.0:  # who gave up begins another conversation
         comes_next = state.after[request]

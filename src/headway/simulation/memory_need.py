@@ -13,7 +13,7 @@ BASE, REPLICA = 3.0e8, 2.5e5  # bytes of the program with machine code, and of a
 STREAM = 2.0e8  # bytes of the pieces of a run whose requests are not kept, and of its sample
 REQUEST, TURN, USER = 110.0, 180.0, 150.0  # bytes of a request that is kept: by itself, of a conversation, of a closed loop
 TRAFFIC = 24.0  # bytes of a request of each further load
-LISTED = 5.0  # times as much in plain Python's lists
+PLAIN_FACTOR = 5.0  # times as much in plain Python's lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,5 +38,5 @@ class MemoryNeed:
         if self.streamed:
             return fixed + STREAM
         request_bytes = max(TURN if self.turns else 0.0, USER if self.users else 0.0, REQUEST)
-        form = LISTED if self.plain else 1.0
+        form = PLAIN_FACTOR if self.plain else 1.0
         return fixed + request_bytes * form * max(self.requests) + TRAFFIC * (sum(self.requests) - max(self.requests))

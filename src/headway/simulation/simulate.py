@@ -308,7 +308,7 @@ class PlayableTraffic:
                 begun = mine if self.turns is None else mine[~self.turns.later[mine]]
                 begin = min(users // replicas + (number < users % replicas), len(begun))
                 state.ends[slot.NEXT_REQUEST] = int(begun[begin]) if begin < len(begun) else slot.NONE
-                state.count[slot.LEFT] = max(0, round((sends or len(self.served)) * begin / users) - begin)
+                state.count[slot.TURNS_AHEAD] = max(0, round((sends or len(self.served)) * begin / users) - begin)
                 self.call(state, begun[:begin])
             elif self.turns is not None:
                 self.call(state, begins[number::replicas])

@@ -59,7 +59,7 @@ ABANDONED = 19  # abandoned requests
 SWAPPED = 20  # preemptions with KV swapped to host memory
 HOSTED = 21  # blocks in host memory
 PASSED = 22  # requests that a step found in the queue and did not take
-LEFT = 23  # requests that users who talk may still send
+TURNS_AHEAD = 23  # requests that users who talk may still send
 COUNTS = 24
 
 # What sends a request, Rules.closed.
