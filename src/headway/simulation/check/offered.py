@@ -9,6 +9,7 @@ the whole fleet.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,7 +79,12 @@ class Thinned:
 
     def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """`count` arrival times in seconds, ascending."""
-        return self.process.draw(rng, count * self.replicas)[:: self.replicas]
+        return next(self.pieces(rng, (count,)))
+
+    def pieces(self, rng: np.random.Generator, sizes: Iterable[int]) -> Iterator[np.ndarray]:
+        """Arrival times in seconds, ascending, piece by piece of these sizes; the same however they are cut."""
+        for times in self.process.pieces(rng, (size * self.replicas for size in sizes)):
+            yield times[:: self.replicas]
 
     def of_rate(self, rate: float) -> Thinned:
         """The process at another mean rate."""
