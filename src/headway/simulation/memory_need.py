@@ -1,7 +1,8 @@
 """Bytes that a simulation takes, about: of the program, of requests that are kept, of replicas and of what their caches may hold.
 
-The bytes of a request were measured as the growth of whole commands from one to three million requests (bench/bench_sim_memory.py), with a
-margin of a tenth; a run takes at most what is told here unless its queue grows without end.
+The bytes of a request by itself and of a conversation were measured as the growth of whole commands with their requests
+(bench/bench_sim_memory.py); the base, a user's request and the factor of plain lists are guesses above what was seen.
+A queue that grows without end takes more.
 """
 
 from __future__ import annotations
