@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import tempfile
@@ -24,3 +25,12 @@ def settle() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other
     if platform.machine() == "x86_64":
         os.environ["OPENBLAS_CORETYPE"] = "Haswell"  # the stored answers of fits were computed with these kernels
+
+
+@functools.cache
+def compile_loop() -> None:
+    """Compile the loop, without which plans play fewer requests: stored answers would depend on what has run before on a machine."""
+    from headway.simulation.compiled import NO_STEP, available, runner
+
+    if available():
+        runner(NO_STEP, lambda *_: 1.0, 0.0, "compiled", routed=True)

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
 import re
@@ -16,6 +15,7 @@ import shlex
 import textwrap
 from pathlib import Path
 
+from support.environment import compile_loop
 from support.page_figures import FIGURES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,18 +70,9 @@ def sentence(text: str) -> str:
     return "\n".join(lines[: rule - 1]) + "\n"
 
 
-@functools.cache
-def _with_machine_code() -> None:
-    """Compile the loop, without which plans play fewer requests: what they print would depend on who compiled before."""
-    from headway.simulation.compiled import NO_STEP, available, runner
-
-    if available():
-        runner(NO_STEP, lambda *_: 1.0, 0.0, "compiled", routed=True)
-
-
 def renewed(page: Path) -> str:
     """The text of a page with every answer printed now."""
-    _with_machine_code()
+    compile_loop()
 
     def block(match: re.Match[str]) -> str:
         printed = answer(match["command"])

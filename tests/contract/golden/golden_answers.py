@@ -28,6 +28,7 @@ from unittest import mock
 from headway import QUESTIONS as VERBS
 from headway.cli.main import main
 from headway.core.quantity import LITERALS
+from support.environment import compile_loop
 
 HERE = Path(__file__).resolve().parent
 INPUTS = HERE / "inputs"
@@ -93,6 +94,7 @@ def run(argv: list[str]) -> tuple[int, str, str]:
 
 def answer(line: str) -> dict[str, Any]:
     """All of one command's answer that is compared."""
+    compile_loop()
     argv = shlex.split(line)
     stored: dict[str, Any] = {"status": 0}
     with workplace() as folder:
