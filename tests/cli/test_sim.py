@@ -142,13 +142,18 @@ def test_capacity__equals_the_fluid_limit() -> None:
 
 
 def test_prefix_cache__hits_carry_more_than_the_capacity_without(cli: Cli) -> None:
-    asked = "sim llama-3.1-8b --on h100 --turns 5,5s --rate 18 --prompt 1k --output 50 --requests 1500 --prefix-cache hbm:60GB"
-    [row] = cli.json(asked)["rows"]
-    assert row["utilisation"] > 1.05 and row["hit_rate"] > 0.5
-    assert row["stable"] and row["p99_ttft_s"] < 2.0
-    [bare] = cli.json(asked.partition(" --prefix-cache")[0])["rows"]
-    assert bare["capacity_req_per_s"] == row["capacity_req_per_s"]
-    assert not bare["stable"] and bare["p99_ttft_s"] is None
+    """At 18/s the same hits last for 1,500 requests, and not for ten times as many."""
+    asked = "sim llama-3.1-8b --on h100 --turns 5,5s --prompt 1k --output 50 --requests 1500 --rate {}"
+    with_cache = f"{asked} --prefix-cache hbm:60GB"
+    [bare] = cli.json(asked.format(12))["rows"]
+    assert bare["utilisation"] > 1.05 and not bare["stable"] and bare["p99_ttft_s"] is None
+    [row] = cli.json(with_cache.format(12))["rows"]
+    assert row["stable"] and row["utilisation"] < 1 and row["hit_rate"] > 0.5 and row["p99_ttft_s"] < 2.0
+    assert row["capacity_req_per_s"] > 2 * bare["capacity_req_per_s"]
+    [short] = cli.json(with_cache.format(18))["rows"]
+    [longer] = cli.json(with_cache.format(18).replace("1500", "15k"))["rows"]
+    assert short["hit_rate"] > 0.5 and longer["hit_rate"] < 0.5
+    assert (short["stable"], longer["stable"]) == (False, False)
 
 
 def test_seed__draws_the_class_of_each_request(cli: Cli) -> None:
