@@ -32,7 +32,7 @@ def machine_usd(row: dict[str, Any]) -> float:
 
 def tokens_usd(row: dict[str, Any], hit: float) -> float:
     """A request's tokens at the prices of their kinds."""
-    fresh = row["prompt"] * (1 - hit)
+    fresh = max(row["prompt"] * (1 - hit), 1)  # the last prompt token is computed always
     counts = {"in": fresh, "cached": row["prompt"] - fresh, "out": row["output"]}
     return sum(float(row[f"usd_per_mtok_{kind}"] or 0) * float(count) for kind, count in counts.items()) / 1e6
 

@@ -134,7 +134,7 @@ def test_plan__evaluates_prefix_hits_and_speculation_as_its_row(taken: dict[str,
         assert anonymous(tree) == [] and float(replay(tree)) == pytest.approx(best[key], rel=1e-12)
 
 
-@pytest.mark.parametrize("taken", [{"hit_rate": 0.96}, {"hit_rate": -0.1}, {"accept_length": 0.5}, {"draft_cost": -1}])
+@pytest.mark.parametrize("taken", [{"hit_rate": 1.01}, {"hit_rate": -0.1}, {"accept_length": 0.5}, {"draft_cost": -1}])
 def test_assumptions__illegal_hit_rate_accept_length_and_draft_cost(taken: dict[str, float]) -> None:
     from headway.core.schema import fields
 

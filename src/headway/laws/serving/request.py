@@ -233,9 +233,10 @@ def missed_pairs(prompt: Token, hit_rate: Number) -> Token:
     """(query, key) pairs of the prompt tokens that miss the prefix cache; at least those of the last token.
 
     >>> float(missed_pairs(1000.0, 0.5)), float(missed_pairs(1000.0, 1))
-    (375000.0, 1000.0)
+    (375000.0, 999.5)
     """
-    return np.maximum(prompt * (prompt / ONE_TOKEN) / 2 * (1 - hit_rate * hit_rate), prompt)
+    missed = np.maximum(prompt * (1 - hit_rate), ONE_TOKEN)
+    return (missed / ONE_TOKEN) * (prompt - missed / 2)
 
 
 @formula(source="KV over the host link; each chip loads its own part")
