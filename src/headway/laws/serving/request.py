@@ -235,8 +235,8 @@ def missed_pairs(prompt: Token, hit_rate: Number) -> Token:
     >>> float(missed_pairs(1000.0, 0.5)), float(missed_pairs(1000.0, 1))
     (375000.0, 999.5)
     """
-    missed = np.maximum(prompt * (1 - hit_rate), ONE_TOKEN)
-    return (missed / ONE_TOKEN) * (prompt - missed / 2)
+    tokens = np.maximum(prompt * (1 - hit_rate), ONE_TOKEN)
+    return (tokens / ONE_TOKEN) * (prompt - tokens / 2)
 
 
 @formula(source="KV over the host link; each chip loads its own part")
