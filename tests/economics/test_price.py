@@ -357,7 +357,7 @@ def test_price__lists_are_axes_and_ranges_are_intervals(cli: Cli) -> None:
     alone = f"price {ANCHOR} --disaggregate never --chip-price 2"
     assert len(cli.json(f"{alone} --hit 0..0.95 --input-price 0.55 --output-price 2.19")["rows"]) == 20
     beyond = cli.json(f"{alone} --hit 0.5..1.5+0.5 --input-price 0.55 --output-price 2.19")
-    assert len(beyond["rows"]) == 1 and any("--hit: dropped 2 of 3" in note for note in beyond["notes"])
+    assert len(beyond["rows"]) == 2 and any("--hit: dropped 1 of 3" in note for note in beyond["notes"])
     (row,) = cli.json(f"price {ANCHOR} --disaggregate never --batch 128 --tp 4 --own")["rows"]
     assert row["batch"] == 128 and row["tp"] == 4
     assert sum(row[f"own_{part}"] for part in ("capital", "upkeep", "power", "building")) == pytest.approx(row["chip_price"])

@@ -115,7 +115,7 @@ def usable_share(reported: Byte, utilization: Number) -> Byte:
 def llamacpp_share(reported: Byte, margin: Byte, embedding: Byte) -> Number:
     """Share of its cards that llama.cpp fills, counted with an embedding table that lies in the host's memory (gpt-oss-20b on 12 GiB).
 
-    >>> round(llamacpp_share(12282 * 2**20, 1024 * 2**20, 615e6), 3)
+    >>> round(float(llamacpp_share(12282 * 2**20, 1024 * 2**20, 615e6)), 3)
     0.964
     """
     return np.minimum((reported - margin + embedding) / reported, 1)
