@@ -85,9 +85,9 @@ def _count(value: float) -> str:
 
 
 def _between(row: Row) -> str:
-    """The interval of a volume; open where one end never comes."""
+    """The interval of a volume; open where one end never comes, and none where a step's error moves neither end."""
     low, high = row["requests_per_day_lo"], row["requests_per_day_hi"]
-    if low is None and high is None:
+    if low == high:
         return ""
     return f" (90 %: {'none' if low is None else _count(low)} .. {'never' if high is None else _count(high)})"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from headway.core.quantity import known
-from headway.core.units import ONE_TOKEN, Number, Second
+from headway.core.units import ONE_TOKEN, Number, PerSecond, Second
 from headway.hardware.system import System
 from headway.laws.queueing.closed_loop import loop_rate
 from headway.laws.serving import replicas as laws
@@ -376,62 +376,63 @@ def picked(pair: PoolPair, goal: Goal, whole_users: bool = True) -> Choice:
     prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
     answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
     choice = replace(answers, order=pair.key[1:3], prefill=prompts.case.layout)
-    choice = resized(choice, answers.case.system, (p, q), pair.chips, goal, pair, whole_users)
+    choice = resized(choice, answers.case.system, (p, q), pair.chips, goal)
     if goal.is_loaded:
         return choice
+    if goal.batches:
+        batch: Any = answers.case.load.batch
+    else:
+        case, prefill = choice.case, choice.prefill or Layout()
+        users = _most_users(case, prefill, goal, pair) if whole_users else _users_at(case, prefill, pair.rate)
+        batch = known(users, "batch", "", "derived", "chosen by the search of plan", "now")
+    choice = replace(choice, case=replace(choice.case, load=replace(choice.case.load, batch=batch)))
     case, row = choice.case, estimate_pools(choice.case, choice.prefill or Layout(), hand_over_link(choice.case.system))
     size = ReplicaCounts(replicas=ONE_REPLICA, chips_used=row["chips_used"], chips=case.system.chips)
     value = float(objective_value(goal, case, size, row["tpot_s"], row["request_s"]))
     return replace(choice, value=value, order=(float(row["tpot_s"]), pair.key[2]))
 
 
-def resized(
-    choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal, pair: PoolPair | None = None,
-    whole_users: bool = True,
-) -> Choice:  # fmt: skip
-    """A choice of two pools with so many prefill and decode replicas, on so many chips where these are free; `system` is one node.
-
-    Without a load they have as many users as the rate of the `pair` keeps in service, at which every limit holds.
-    """
+def resized(choice: Choice, system: System, replicas: tuple[int, int], chips: int, goal: Goal) -> Choice:
+    """A choice of two pools with so many prefill and decode replicas, on so many chips where these are free; `system` is one node."""
     prefill, decode = (_with_replicas(layout, count) for layout, count in zip((choice.prefill, choice.case.layout), replicas, strict=True))
-    case = replace(choice.case, layout=decode, system=with_chips(system, chips, 0) if goal.free else choice.case.system)
+    case, load = choice.case, Load(prompt=choice.case.load.prompt, output=choice.case.load.output)
     if goal.rate is not None:
-        load = Load(prompt=case.load.prompt, output=case.load.output, rate=goal.rate)
+        load = replace(load, rate=goal.rate)
     elif goal.users is not None:
-        share = known(float(goal.users) / replicas[1], "batch", "", "derived", "users of a decode replica", "now")
-        load = Load(prompt=case.load.prompt, output=case.load.output, batch=share)
-    else:
-        load = _in_service(case, prefill, goal, cast(PoolPair, pair), whole_users)
-    return replace(choice, case=replace(case, load=load), prefill=prefill)
+        load = replace(load, batch=known(float(goal.users) / replicas[1], "batch", "", "derived", "users of a decode replica", "now"))
+    system = with_chips(system, chips, 0) if goal.free else case.system
+    return replace(choice, case=replace(case, layout=decode, system=system, load=load), prefill=prefill)
 
 
 NEAR = (0.3, 4.0)  # users looked at, of those whom the rate of a search keeps busy
-TRIED = 400
+TRIED = 400  # numbers of users looked at, less than a hundredth apart
 FINALISTS = 4  # pairs whose rows are compared
 
 
-def _in_service(case: Deployment, prefill: Layout, goal: Goal, pair: PoolPair, whole_users: bool) -> Load:
-    """The users of a decode replica, near those whom a pair's rate keeps in service, at which most is answered with every limit held."""
-    load, link = Load(prompt=case.load.prompt, output=case.load.output), hand_over_link(case.system)
-    if goal.batches:
-        return replace(load, batch=case.load.batch)
-    first, tpot = pair.first, pair.tpot
-    if not whole_users:  # of the steps at that very rate
-        arriving = estimate_pools(case.at(case.layout, replace(load, rate=pair.rate)), prefill, link)
-        first, tpot = float(arriving["ttft_unloaded_s"]), float(arriving["tpot_s"])
-    busy = pair.rate * (first + (float(load.output) / ONE_TOKEN - 1) * tpot)
-    middle = max(busy / int(case.layout.replicas), 1.0)  # users who do not wait
-    if not whole_users:
-        return replace(load, batch=known(middle, "batch", "", "derived", "chosen by the search of plan", "now"))
+def _busy(rate: PerSecond, first: Second, tpot: Second, case: Deployment) -> float:
+    """Users of a decode replica whom a rate keeps in service if none waits, at least one."""
+    users = rate * (first + (float(case.load.output) / ONE_TOKEN - 1) * tpot)
+    return max(users / int(case.layout.replicas), 1.0)
+
+
+def _users_at(case: Deployment, prefill: Layout, rate: PerSecond) -> float:
+    """Users of a decode replica whom a rate keeps in service, a share of one too, so that a small change of an input is seen."""
+    at_rate = case.at(case.layout, replace(case.load, rate=rate))
+    row = estimate_pools(at_rate, prefill, hand_over_link(case.system))
+    return _busy(rate, float(row["ttft_unloaded_s"]), float(row["tpot_s"]), case)
+
+
+def _most_users(case: Deployment, prefill: Layout, goal: Goal, pair: PoolPair) -> int:
+    """Users of a decode replica, near those whom a pair's rate keeps in service, at which most is answered with every limit held."""
+    middle = _busy(pair.rate, pair.first, pair.tpot, case)
     users = np.unique(np.round(np.geomspace(max(NEAR[0] * middle, 1), max(NEAR[1] * middle, 2), TRIED)))
-    row = estimate_pools(case.at(case.layout, replace(load, batch=users)), prefill, link)
+    row = estimate_pools(case.at(case.layout, replace(case.load, batch=users)), prefill, hand_over_link(case.system))
     good = np.broadcast_to(row["fits"], users.shape) & (row["tpot_s"] <= pair.tpot * (1 + TIE))  # which the search limits
     for name, most in limits(goal.slo).items():
         good = good & (row[LIMITS[name]] <= most)
     better = -row["tpot_s"] if goal.objective == "latency" else row["tok_per_s"]
     value = np.where(good, better, -np.inf)
-    at = int(np.argmax(value >= value.max() - RISE * abs(value.max()))) if good.any() else 0
-    return replace(load, batch=known(int(users[at]), "batch", "", "derived", "chosen by the search of plan", "now"))
+    return int(users[np.argmax(value >= value.max() - RISE * abs(value.max())) if good.any() else 0])
 
 
 def _with_replicas(layout: Layout | None, replicas: int) -> Layout:
