@@ -10,7 +10,7 @@ import pytest
 from headway.core.catalog import open_catalog
 from headway.core.errors import BadValue
 from headway.core.notes import noted
-from headway.reality.here import CPU_FILE, LIMIT_FILE, MEMORY_FILE, Host, catalogue_name, host, machine, words
+from headway.reality.here import CPU_FILE, LIMIT_FILES, MEMORY_FILE, Host, catalogue_name, host, machine, words
 
 WHERE = open_catalog(())
 LINUX = {CPU_FILE: "processor\t: 0\nmodel name\t: AMD Ryzen 9 7950X 16-Core Processor\n", MEMORY_FILE: "MemTotal:       65536000 kB\n"}
@@ -67,8 +67,10 @@ def test_host__processor_without_a_card() -> None:
 
 
 def test_host__a_container_has_what_it_may_take() -> None:
-    assert described({}, LINUX | {LIMIT_FILE: "8589934592\n"}).memory == 2**33
-    assert described({}, LINUX | {LIMIT_FILE: "max\n"}).memory == 65536000 * 1024
+    for path in LIMIT_FILES:
+        assert described({}, LINUX | {path: "8589934592\n"}).memory == 2**33
+    assert described({}, LINUX | {LIMIT_FILES[0]: "max\n"}).memory == 65536000 * 1024
+    assert described({}, LINUX | {LIMIT_FILES[1]: "9223372036854771712\n"}).memory == 65536000 * 1024  # without a limit
 
 
 def test_host__cards_of_two_kinds_count_as_the_larger_kind() -> None:

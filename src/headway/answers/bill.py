@@ -247,8 +247,9 @@ def _is_same_bill(other_row: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 def _words(rows: Rows, first_row: Mapping[str, Any], count: int, has_lengths: bool) -> output.Summary:
     """Summary: the cheapest option, the cost of the first requested option, and the cache that pays at each sheet."""
     row_list = list(rows)
-    ranked = [row for row in row_list if row["ranked"]]
-    least = min(ranked or row_list, key=lambda row: (not row["fits"], row["usd"]))
+    fitting = [row for row in row_list if row["fits"]]
+    ranked = [row for row in row_list if row["ranked"] and (row["fits"] or not fitting)]
+    least = min(ranked or fitting or row_list, key=lambda row: row["usd"])
     lengths = f"of {_lengths(least, count)}" if has_lengths else ""
     if not least["fits"]:
         clauses = (f": {_name(least)}: {least['why']}", f"; a request has {_lengths(least, count)}" if has_lengths else "")
@@ -256,7 +257,8 @@ def _words(rows: Rows, first_row: Mapping[str, Any], count: int, has_lengths: bo
     basis = f"for {count:,} request{'s' * (count != 1)} {lengths}" if has_lengths else "for the totals given"
     if not ranked:
         several = len({(row["provider"], row["model"], row["as_of"]) for row in row_list}) > 1
-        first_words = "No sheet here states a rate for cached tokens" if several else f"{least['provider']}/{least['model']} {UNRATED}"
+        lacking = "No sheet that serves every request states a rate for cached tokens"
+        first_words = lacking if several else f"{least['provider']}/{least['model']} {UNRATED}"
         clauses = (f": without a cache {_name(least, False) if several else 'it'} costs {_usd(least['usd'])}", f" {basis}")
         return output.Summary(sentence(first_words, *clauses), _view(row_list), first=NARROW)
     basis += f" ({_usd(least['usd_each'])} each)" if has_lengths else ""

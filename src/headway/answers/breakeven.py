@@ -21,11 +21,10 @@ from headway.core.quantity import default, known, user_input
 from headway.core.trace import record
 from headway.economics.bill import rates_of, requests_over_a_day
 from headway.economics.breakeven import ApiPrice, MachineFleet, Terms, api_prices
-from headway.economics.chip_cost import CAPEX, POWER, fact, owned, ownership_notes
+from headway.economics.chip_cost import CAPEX, POWER, by_metric, fact, owned, ownership_notes
 from headway.economics.compared_months import SAME, TIP, BothSides, VolumePoint, rows_of
 from headway.economics.questions import Breakeven, MachineCosts, MonthlyVolume
 from headway.hardware import chip_price
-from headway.hardware.chip import meant_metric
 from headway.laws.economics.breakeven import rate_of_tokens
 from headway.performance.assumptions import Assumptions
 from headway.report import breakeven as words
@@ -69,8 +68,8 @@ def run(args: Breakeven) -> output.Answer:
     note(*_notes(comparison, points))
     return output.Answer(
         listing, notes=next((point.fleet.notes for point in points if point.fleet.notes), ()),
-        describe=lambda rows: words.describe(list(rows), len(rates)),
-        pictures={"volume": lambda rows, view: words.picture(list(rows), view)}, most=60,
+        describe=lambda rows: words.describe(list(rows), list(listing), len(rates)),
+        pictures={"volume": lambda rows, view: words.picture(list(rows), list(listing), view)}, most=60,
     )  # fmt: skip
 
 
@@ -138,11 +137,9 @@ def _terms(args: Breakeven, machine: System) -> Terms:
     )  # fmt: skip
     if args.own:
         return _owned(args, terms, machine, costs, assumptions)
-    quote = machine.chip.price and chip_price.user_price(machine.chip.price)
-    quote = quote or chip_price.price_by_metric(machine.chip.costs, meant_metric(machine.chip, args.price_metric or chip_price.MARKET))
-    if quote is None:
-        raise MissingFact(machine.chip.name, "price by the hour", "--chip-price '$2/h' gives one, or --own with --capex and --power")
-    return dataclasses.replace(terms, price_low=float(quote.low / quote.value), price_high=float(quote.high / quote.value))
+    metric = chip_price.MARKET if machine.chip.price is not None else args.price_metric or chip_price.MARKET
+    span = by_metric(machine.chip, metric).interval
+    return dataclasses.replace(terms, price_low=float(span.low / span.middle), price_high=float(span.high / span.middle))
 
 
 def _assumptions(args: Breakeven) -> dict[str, Any]:
@@ -240,7 +237,7 @@ def _carrying(chips: int) -> Any:
 
 
 def _notes(comparison: BothSides, points: Sequence[VolumePoint]) -> list[str]:
-    """What is assumptions on either side."""
+    """What either side takes for granted."""
     terms = comparison.terms
     notes = ["which model of yours is as good as which of theirs is your mapping: --sheet names it, nothing here compares quality"]
     idle = "" if not terms.idle_hours and terms.peak == 1 else ", sized for the busiest hours"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
@@ -46,7 +47,7 @@ def run(args: Fits) -> output.Answer:
     else:
         models = [arguments.model(name, args) for name in _names(args)]
         rows, too_large = fits.best(models, question, pace)
-        _tell_left_out(too_large, len(models))
+        _tell_left_out(args, too_large, len(models))
     if args.engine == fits.GGUF_ENGINE and machine.chip.memory != "shared" and args.hbm_utilization is None:
         note(FILLED)
     if any(row.offload == fits.IN_HOST for row in rows) and args.engine == fits.GGUF_ENGINE:
@@ -117,8 +118,9 @@ def _names(args: Fits) -> list[str]:
     return names
 
 
-def _tell_left_out(too_large: list[str], models: int) -> None:
+def _tell_left_out(args: Fits, too_large: list[str], models: int) -> None:
     if too_large:
         few = ", ".join(too_large[:3])
-        by_how_much = f"headway fits {too_large[0]} says by how much"
+        alone = args.replace(model=too_large[0]).without("since").without("pace")
+        by_how_much = f"headway {shlex.join(alone.command())} says by how much"
         note(f"{len(too_large)} of {models} models do not fit in any of these formats, such as {few}: {by_how_much}")

@@ -467,9 +467,9 @@ def _talking_users(args: Simulate, users: tuple[int, ...], prompt: Lengths, outp
     turns, think = parse_turns(args.turns), parse_think(args.think) if args.think else None
     pause = f"{args.think} (--think)" if think else f"a pause like those between turns, {turns.gap:g} s on average (or --think)"
     note(f"a user who has ended a conversation begins the next after {pause}")
-    loads = []
-    for number in users:
-        total = max(count or max(round(PER_USER * number * turns.mean), FEWEST), number)
+    loads, totals = [], [max(count or max(round(PER_USER * number * turns.mean), FEWEST), number) for number in users]
+    within_memory(args, totals)
+    for number, total in zip(users, totals, strict=True):
         traffic = generate_talking_users(number, think, prompt, output, turns, total, seed(args))
         loads.append(LoadingPlan(traffic=traffic, rate=None, users=number, sends=total))
     return loads

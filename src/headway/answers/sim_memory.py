@@ -40,4 +40,4 @@ def within_memory(args: Simulate, counts: Sequence[int]) -> None:
             raise BadValue(FLAG, args.limit_memory, f"{text}, which this run takes, or fewer --requests than {max(counts):,}")
     if args.limit_memory or need > MUCH:
         tell(f"takes {text} of memory")
-        note(f"the run takes {text} of memory at most, unless its queue grows; {FLAG} refuses more before it begins")
+        note(f"the run takes {text} of memory, more if its queue grows; {FLAG} refuses more before it begins")

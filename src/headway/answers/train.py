@@ -19,6 +19,7 @@ from headway.report.words import MOST_WORDS, count, interval, sentence
 from headway.training.helps import TrainingHelp, helps
 from headway.training.questions import Train, TrainingGoal
 from headway.training.recipe import BINARY_FLAGS, Failures, Recipe, TrainingLayout, TrainingReach, binary_text
+from headway.training.sizing import missed_by
 from headway.training.train import LADDER, OVER, RECORDS, TIMES, TrainingQuestion, answers, cases, listing, sample, swept
 from headway.training.train import PARTS as MEMORY
 
@@ -141,7 +142,8 @@ def _winner(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], goal: Traini
     keeping = [row for row in running if row["kind"] != OVER] or running
     values = {"step": lambda row: row["step_s"] / row["global_batch"] / row["goodput"], "chips": lambda row: row["chips"],
               "cost": lambda row: row["run_usd"] / row["tokens"]}  # fmt: skip
-    best = min(keeping, key=values[goal.objective])
+    values["late"] = lambda row: missed_by(goal, row["run_s"], row["run_usd"])
+    best = min(keeping, key=values["late" if keeping[0]["kind"] == OVER else goal.objective])
     setting, is_over = serving.setting(best, axes), best["kind"] == OVER
     if is_over:
         return best, f"none of {len(rows)} points keeps the limits; nearest, {setting}: "
@@ -173,9 +175,11 @@ def _headline(best: Mapping[str, Any], place: str, goal: TrainingRequest, rescue
     sure = "" if best.get("confidence") is None else f"(chance {share(best['confidence'])})"
     if best["kind"] == OVER:
         would = f"; {rescue.change.words} ({rescue.change.flags}) would keep it" if rescue is not None else ""
-        shorter = f"; {rescue.change.flags} would" if rescue is not None else ""
+        shorter = f"; {rescue.change.flags} keeps it" if rescue is not None else ""
         first = f"{where} {best['why']} {sure}: {tokens} tokens take {days}{money}"
-        return sentence(first, would, "" if would and count(first + would) <= MOST_WORDS else shorter, mfu, by)
+        if rescue is not None:
+            return sentence(first, would if count(first + would) <= MOST_WORDS else shorter)
+        return sentence(first, mfu, by)
     if sure:
         return sentence(f"{where}: {tokens} tokens take {days}{money}, within {_limits(goal)} {sure}", mfu, by)
     return sentence(f"{where}: {tokens} tokens in steps of {step} take {days}{money}", mfu, by)

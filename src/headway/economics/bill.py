@@ -249,7 +249,7 @@ class BillComparison:
 
 def compare(bills: Sequence[BilledOption]) -> list[BillComparison]:
     """Bills with comparisons, cheapest first; those that lack a rate or do not serve every request come last and are never the cheapest."""
-    order = sorted(bills, key=lambda row: (not row.ranked, row.too_long > 0, float(row.usd), row.way.ttl_s is not None))
+    order = sorted(bills, key=lambda row: (row.too_long > 0, not row.ranked, float(row.usd), row.way.ttl_s is not None))
     if not order:
         return []
     return [compared(row, order[0], bill_without_cache(row, order)) for row in order]
@@ -257,7 +257,7 @@ def compare(bills: Sequence[BilledOption]) -> list[BillComparison]:
 
 def compared(row: BilledOption, cheapest: BilledOption, plain: BilledOption | None) -> BillComparison:
     """One bill compared with the cheapest bill and with the bill without a cache."""
-    able = cheapest.usd and not cheapest.too_long and row.ranked
+    able = cheapest.usd and not cheapest.too_long and cheapest.ranked and row.ranked
     saved = cost.saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
     return BillComparison(bill=row, over_cheapest=row.usd / cheapest.usd if able else None, saved_share=saved)
 

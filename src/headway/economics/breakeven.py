@@ -80,6 +80,8 @@ def api_prices(options: Sequence[BillingOption], prompt: Any, output: Any, hit_r
         if best.too_long:
             wants = f"requests within {sheet.model}'s context of {sheet.context_limit:,.0f} tokens"
             raise BadValue("--prompt", f"requests of up to {int((prompt + output).max()):,} tokens", wants)
+        if not best.usd_each:
+            raise BadValue("--sheet", f"{sheet.provider}/{sheet.model}, which is free", "a sheet whose requests cost something")
         prices.append(ApiPrice(way=best.way, request_usd=best.usd_each))
     return prices
 
@@ -161,10 +163,10 @@ class Crossing:
         rate = max(self.after(0.0) if least is None else least, float(laws.tipping_rate(self.staff, self.request_usd)) / (1 - share))
         for _ in range(MOST_STEPS):
             after = self.after(rate)
-            if after <= rate * (1 + SAME):
-                return after
             if not math.isfinite(after):
                 return None
+            if after <= rate * (1 + SAME):
+                return after
             rate = after
         return None
 

@@ -70,7 +70,8 @@ class BothSides:
         tips = [self.tip(api) for api in prices]
         last = [self.last_tip(api, tip) for api, tip in zip(prices, tips, strict=True)]
         volumes = [self.volume(api, rate, is_alone) for rate in rates for api in prices]
-        edges = [float(point.rate) for point in (*volumes, *filter(None, (*tips, *last)))] or [self.crossing(prices[0]).after(0.0)]
+        least = self.crossing(prices[0]).after(0.0)
+        edges = [float(point.rate) for point in (*volumes, *filter(None, (*tips, *last)))] or [least if math.isfinite(least) else 1.0]
         curve = [] if len(rates) > 1 else np.geomspace(min(edges) / SPAN, max(edges) * SPAN, CURVE)
         curved = [VolumePoint(kind=CURVED, api=api, rate=float(rate), fleet=self.fleet(float(rate))) for rate in curve for api in prices]
         return [*volumes, *filter(None, tips), *filter(None, last), *curved]
@@ -139,7 +140,7 @@ class BothSides:
         if not math.isfinite(usual):
             return Ends()
         searched = self.month(rate)
-        fast, slow = (usual * _share(self.month(rate, factor), searched) for factor in (1 / terms.width, terms.width))
+        fast, slow = (usual * self.month(rate, factor) / searched for factor in (1 / terms.width, terms.width))
         cheap, dear = (float(terms.month_usd(fleet, price)) for price in (terms.price_low, terms.price_high))
         return ends(usual, (fast, cheap), (slow, dear))
 
@@ -161,10 +162,6 @@ class BothSides:
 
 def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
-
-
-def _share(part: float | None, usual: float) -> float:
-    return math.inf if part is None else part / usual
 
 
 def _ordered(middle: float | None, *edges: float | None) -> Ends:

@@ -63,7 +63,6 @@ from headway.laws.collectives.topology import (
 )
 from headway.laws.serving.pipeline import hops_out, hops_up
 from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm
-from headway.laws.step.layer_terms import replica_chips
 from headway.performance.achieved import Efficiencies, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -492,5 +491,5 @@ def most(number: Any) -> float:
 
 def need_scale_out(fabric: Fabric, layout: Layout, name: str) -> None:
     """MissingFact when a layout needs scale-out links of unknown bandwidth."""
-    if fabric.out_is_missing and most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain:
+    if fabric.out_is_missing and most(layout.chips) > fabric.domain:
         raise MissingFact(name, "scale_out_bw", "give it with --set system.scale_out_bw=50GB/s")

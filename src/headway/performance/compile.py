@@ -54,7 +54,6 @@ from headway.laws.step.layer_terms import (
     matmul_activations_s,
     mixer_params_chip,
     partial_work_s,
-    replica_chips,
     span_filling_s,
     span_read_s,
     span_score_s,
@@ -101,7 +100,7 @@ def copies(layout: Layout, batch: Number, blocks: Iterable[LayerWork]) -> tuple[
 
 def halves(layout: Layout, batch: Number) -> Any:
     """Whether a batch can be halved on every rank, and a replica has collectives to hide behind the other half; scalars or arrays."""
-    chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    chips = layout.chips
     return (rank_sequences(batch, layout.dp, layout.pp) >= 2) & (chips > 1)
 
 
@@ -186,7 +185,7 @@ def compile_layout(
     `table` replaces the shipped efficiencies, `backend` the assumed engine as the one whose expert kernels run.
     `engine_share` is the part of the engine's own work in a step that a pass takes.
     """
-    chips, depth = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp), depth_factor(work.layers, layout.pp)
+    chips, depth = layout.chips, depth_factor(work.layers, layout.pp)
     formats = formats.fastest() if assumptions.overlap == "full" else formats
     link = None if assumptions.offload == "none" else system.chip.need("host_link_bw")
     parts = _Parts(
@@ -277,7 +276,7 @@ class _Parts:
         return {
             "weights_bytes": self.weights_bytes(), "stores": self.stores(), "caches": self.caches(element),
             "state_bytes": states * element,
-            "stage": stage_share(self.work.layers, layout.pp), "chips": replica_chips(layout.tp, layout.cp, layout.dp, layout.pp),
+            "stage": stage_share(self.work.layers, layout.pp), "chips": layout.chips,
             "formats": self.formats, "layer_elements": self.layer_elements(), "expert_elements": self.expert_elements(),
             "host_bytes": self.host_bytes(),
         }  # fmt: skip

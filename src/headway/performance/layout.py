@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
 from headway.core.schema import RARE, Field
+from headway.laws.step.layer_terms import replica_chips
 
 if TYPE_CHECKING:
     from headway.models.work import LayerWork
@@ -92,6 +93,11 @@ class Layout:
     cp: Annotated[Any, _degree("degree of context parallelism")] = 1
     replicas: Annotated[Any, _degree("independent replicas")] = 1
     redundant: Annotated[Any, Field(integer=True, open_low=False, high=1e7, help="copies of busy routed experts, in all"), RARE] = 0
+
+    @property
+    def chips(self) -> Any:
+        """Chips of a replica."""
+        return replica_chips(self.tp, self.cp, self.dp, self.pp)
 
     def __str__(self) -> str:
         parts = [f"{field.name}={getattr(self, field.name)}" for field in fields(self) if field.name != "replicas"]

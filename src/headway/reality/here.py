@@ -24,7 +24,8 @@ from headway.hardware.system import System, system
 LOCAL = "here"
 GENERIC_CPU = "desktop_cpu_ddr5"  # two channels of DDR5-5600
 PATIENCE_S = 10.0  # that a vendor's tool may take
-CPU_FILE, MEMORY_FILE, LIMIT_FILE = "/proc/cpuinfo", "/proc/meminfo", "/sys/fs/cgroup/memory.max"
+CPU_FILE, MEMORY_FILE = "/proc/cpuinfo", "/proc/meminfo"
+LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container, by both kinds of cgroups
 NVIDIA = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
 AMD = (
     ("amd-smi", "static", "--asic", "--vram", "--json"),
@@ -94,7 +95,7 @@ def host(tool: Tool = run, read: Reader = read_system) -> Host:
 def _memory(read: Reader) -> int:
     """Bytes of the host's memory; of a container, what it may take of them."""
     match = re.search(r"^MemTotal:\s*(\d+) kB", read(MEMORY_FILE), re.MULTILINE)
-    total, limit = int(match[1]) * 1024 if match else 0, read(LIMIT_FILE).strip()
+    total, limit = int(match[1]) * 1024 if match else 0, next((text for path in LIMIT_FILES if (text := read(path).strip())), "")
     return min(total, int(limit)) if limit.isdigit() and total else total
 
 
@@ -111,11 +112,13 @@ def _amd(tool: Tool) -> tuple[Card, ...]:
 
 def _named_cards(text: str) -> Iterator[Card]:
     """Cards of a tool that writes JSON, wherever in it they stand: its keys were renamed from version to version."""
-    start = min((place for mark in "[{" if (place := text.find(mark)) >= 0), default=-1)  # a warning may stand before it
-    try:
-        document = json.loads(text[start:]) if start >= 0 else None
-    except ValueError:
-        return
+    document: Any = None
+    for start in re.finditer(r"[\[{]", text):  # a warning may stand before it, with brackets of its own
+        try:
+            document, _ = json.JSONDecoder().raw_decode(text[start.start() :])
+        except ValueError:
+            continue
+        break
     for entry in _entries(document):
         flat = entry | next((value for key, value in entry.items() if key == "asic" and isinstance(value, dict)), {})
         name = next((str(flat[key]) for key in NAME_KEYS if isinstance(flat.get(key), str) and not flat[key].startswith("0x")), "")

@@ -23,23 +23,25 @@ MONTH_S = HOUR * MONTH_HOURS
 THINNED = 4  # of so many volumes of the curve one stands in the table of a person
 
 
-def describe(rows: Sequence[Row], volumes: int) -> output.Summary:
-    """Summary: the volume asked about or where it tips, then hit rate, utilisation and payback at which it does."""
+def describe(rows: Sequence[Row], known: Sequence[Row], volumes: int) -> output.Summary:
+    """Summary: the volume asked about or where it tips, then hit rate, utilisation and payback at which it does.
+
+    `known` are all rows of the answer, those that a reader has left out too.
+    """
     first = rows[0]
-    tip = next((row for row in rows if row["kind"] == "tip" and row["sheet"] == first["sheet"]), None)
+    tip = next((row for row in known if row["kind"] == "tip" and row["sheet"] == first["sheet"]), None)
     volumes_asked = [row for row in rows if row["kind"] == "volume"]
     several = len({row["sheet"] for row in rows}) > 1
     view = [key for key in VIEW if key != "sheet" or several]
     alone = volumes_asked[0] if volumes == 1 and volumes_asked else None
-    remarks = [*_at_volume(alone), *_stays(rows, tip), *_further(rows, first), *_checked(rows)]
+    remarks = [*_at_volume(alone), *_stays(known, tip), *_further(known, first), *_checked(rows)]
     curve = [row for row in rows if row["kind"] == "curve" and row["sheet"] == first["sheet"]][::THINNED]
     people = Listing([*(row for row in rows if row["kind"] != "curve"), *curve])
-    return output.Summary(_answer(alone, tip, rows), view, people=people, remarks=remarks, first=FIRST)
+    return output.Summary(_answer(alone, tip, known, first), view, people=people, remarks=remarks, first=FIRST)
 
 
-def _answer(alone: Row | None, tip: Row | None, rows: Sequence[Row]) -> str:
+def _answer(alone: Row | None, tip: Row | None, rows: Sequence[Row], first: Row) -> str:
     """The first sentence: which side is cheaper at the user's volume, and from which volume machines are."""
-    first = rows[0]
     turn = f"machines are cheaper {_turn(rows, tip)}" if tip is not None else "no volume makes machines cheaper"
     if alone is None:
         if tip is None:
@@ -57,7 +59,11 @@ def _turn(rows: Sequence[Row], tip: Row) -> str:
     """From which volume machines are cheaper; where later steps make the API cheaper again, the first such volume and the last."""
     last = _last(rows, str(tip["sheet"]))
     start = f"{_day(tip)}{_between(tip)}"
-    return f"from {start} on" if last is None else f"first at {start}, for good from {_day(last)}"
+    if last is not None:
+        return f"first at {start}, for good from {_day(last)}"
+    carried = [row["requests_per_day"] for row in rows if row["sheet"] == tip["sheet"] and row["machines_usd_per_month"] is not None]
+    ended = any(row["sheet"] == tip["sheet"] and row["why"] and row["requests_per_day"] > max(carried) for row in rows)
+    return f"from {start} to {_count(max(carried))}, the most that was tried and that they carry" if ended else f"from {start} on"
 
 
 def _last(rows: Sequence[Row], sheet: str) -> Row | None:
@@ -105,8 +111,8 @@ def _least(rows: Sequence[Row]) -> str:
     row = min((row for row in rows if row["over_api"] is not None), key=lambda row: row["over_api"], default=None)
     if row is None:
         return ""
-    least = row["api_usd_each"] * row["over_api"]
-    return f": a request costs at least {format_value(least, 'USD')} there, {format_value(row['api_usd_each'], 'USD')} at the API"
+    least, api = (format_value(usd, "USD") for usd in (row["api_usd_each"] * row["over_api"], row["api_usd_each"]))
+    return f": of the volumes tried a request costs {least} or more there, {api} at the API"
 
 
 def _at_volume(row: Row | None) -> list[str]:
@@ -125,7 +131,7 @@ def _at_volume(row: Row | None) -> list[str]:
         ends = "" if low is None or high is None else f" (90 %: {_percent(low)} .. {_percent(high)})"
         notes.append(f"at this volume both cost the same at a hit rate of {_percent(row['tip_hit_rate'])}{ends}")
     else:
-        notes.append(f"at this volume no hit rate up to 95% makes {'the API' if row['cheaper'] == 'machines' else 'machines'} cheaper")
+        notes.append(f"at this volume no hit rate makes {'the API' if row['cheaper'] == 'machines' else 'machines'} cheaper")
     return [*notes, *_payback(row)]
 
 
@@ -172,7 +178,7 @@ def _checked(rows: Sequence[Row]) -> list[str]:
 # -- picture --------------------------------------------------------------------------------------------------------------------
 
 
-def picture(rows: Sequence[Row], view: View) -> Picture:
+def picture(rows: Sequence[Row], known: Sequence[Row], view: View) -> Picture:
     """Cost of a month by volume: a line for each sheet, the machines as points joined by steps, the volume asked about, the tip."""
     points = sorted((row for row in rows if row["machines_usd_per_month"] is not None), key=lambda row: row["requests_per_day"])
     if len(points) < 2:
@@ -198,10 +204,8 @@ def picture(rows: Sequence[Row], view: View) -> Picture:
     costs = [row[key] for row in points for key in ("api_usd_per_month", "machines_usd_per_month")]
     y = scale.AxisScale("Cost of a month (log)", [cost for cost in costs if cost > 0], "USD", log=True)
     drawing = plot.Plot(name="months", x=x, y=y, parts=parts, height=320)
-    tip = next((row for row in steps_of if row["kind"] == "tip"), None)
-    last = _last(rows, str(sheets[0]))
-    turn = "" if tip is None else f"from {_day(tip)} on" if last is None else f"first at {_day(tip)}, for good from {_day(last)}"
-    title = f"Machines cost less {turn}" if turn else "Machines cost more at every volume drawn"
+    tip = next((row for row in known if row["kind"] == "tip" and row["sheet"] == sheets[0]), None)
+    title = f"Machines cost less {_turn(known, tip)}" if tip is not None else "Machines cost more at every volume drawn"
     subtitle = f"{rows[0]['model']} on {_chip(rows[0])} beside {', '.join(_api({'sheet': name}) for name in sheets)}"
     caption = "An API bills requests; machines come whole and are paid for all hours. Each point is a plan for the busiest hours."
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)

@@ -49,7 +49,7 @@ def of_formats(rows: Rows) -> Summary:
     if not holding:
         least = min(fit_rows, key=lambda row: row["weights_bytes"])
         nowhere = f"{least['model']} does not run on {least['system']} in any of {number_of(len(fit_rows), 'way')}"
-        headline = sentence(nowhere, f": in {least['weights']} it {least['why']}")
+        headline = sentence(nowhere, f": in {_way(least)} it {least['why']}")
         return Summary(headline, FORMAT_VIEW, first=FIRST)
     on_chips = [row for row in holding if row["offload"] == "none"]
     return Summary(sentence(about((on_chips or holding)[0]), f"; {len(holding)} of {len(fit_rows)} ways fit"), FORMAT_VIEW, first=FIRST)
@@ -58,9 +58,14 @@ def of_formats(rows: Rows) -> Summary:
 def about(row: Row) -> str:
     """A model on a machine, with its speed and its room."""
     speed = with_ends(row["tok_per_s_user"], row["tok_per_s_user_lo"], row["tok_per_s_user_hi"], "token/s")
-    experts = " with experts in the host's memory" if row["offload"] == "experts" else ""
     room = "" if row["largest_context"] is None else f", room for {row['largest_context']:,.0f} tokens"
-    return f"{row['system']} runs {row['model']} in {row['weights']}{experts} at {speed}{room}"
+    return f"{row['system']} runs {row['model']} in {_way(row)} at {speed}{room}"
+
+
+def _way(row: Row) -> str:
+    """The format of a row, and where its experts lie if not on the cards."""
+    experts = " with experts in the host's memory" if row["offload"] == "experts" else ""
+    return f"{row['weights']}{experts}"
 
 
 def drawing(rows: Rows, view: View) -> Picture:

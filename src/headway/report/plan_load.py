@@ -11,7 +11,6 @@ from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.core.table import Table, from_rows
 from headway.laws.serving.request import factor_probability
-from headway.laws.step.layer_terms import replica_chips
 from headway.performance.achieved import efficiencies, platform
 from headway.performance.calibration.in_force import calibrations
 from headway.performance.calibration.posterior import half_after_a_run
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 MULTIPLES = re.compile(r"^(\d+x)+")  # 2x16xh100-sxm: two of 16 chips each
 FIRST = ("kind", "system", "nodes", "layout", "utilisation", "p95_ttft_s", "p95_tpot_s", "confidence", "usd_per_month")
-DEGREES = ("tp", "cp", "dp", "pp")  # whose product is a replica's chips
 COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrency", "ttft_s", "tpot_s")
 
 
@@ -89,7 +87,7 @@ def node_chips(best: Choice) -> int:
     if best.prefill is not None and system.chips <= system.chip.scale_up_domain:  # one machine holds both pools
         return int(system.chips)
     layouts = [layout for layout in (best.case.layout, best.prefill) if layout is not None]
-    sizes = {int(rented_together(system, replica_chips(*(int(getattr(layout, name)) for name in DEGREES)))) for layout in layouts}
+    sizes = {int(rented_together(system, int(layout.chips))) for layout in layouts}
     return sizes.pop() if len(sizes) == 1 else 1
 
 

@@ -74,9 +74,11 @@ def waiting(row: Row) -> list[str]:
         return []
     known = (name for name in ("ttft", "tpot", "e2e") if row[f"max_{name}_s"] is not None)
     largest = ", ".join(f"{name.upper()} {serving.value(row, f'max_{name}_s')}" for name in known)
-    batch = f"a step holds {row['mean_batch']:.3g} requests, p50 {row['p50_batch']}, p99 {row['p99_batch']}, at most {row['max_batch']}"
+    step = "a decode step" if row.get("prefill_replicas") else "a step"
+    spread = "" if row["mean_batch"] is None else f", p50 {row['p50_batch']}, p99 {row['p99_batch']}, at most {row['max_batch']}"
+    batch = f"; {step} holds {row['mean_batch']:.3g} requests{spread}" if spread else ""
     waits = f"{row['wait_share']:.1%} of requests wait for their first step, {row['queued_share']:.1%} longer than for the end of one"
-    return [f"{waits}; largest {largest}; {batch}."]
+    return [f"{waits}; largest {largest}{batch}."]
 
 
 def checked(rows: Sequence[Row]) -> dict[str, Any] | None:
@@ -114,9 +116,10 @@ def _several_runs(runs: Sequence[Row]) -> str:
     rates = [row["rate"] for row in stable if row.get("rate")]
     if rates and len(rates) == len(stable):
         last = max(stable, key=lambda row: row["rate"])
-        load = f" ({_load_text(last)})" if last.get("utilisation") else ""
-        clauses = [f", the highest at {serving.value(last, 'rate')}{load}: p99 TTFT {serving.value(last, 'p99_ttft_s')}"]
-        clauses.append(f", p99 TPOT {serving.value(last, 'p99_tpot_s')}")
+        load = f", {_load_text(last)}" if last.get("utilisation") else ""
+        clauses = [f", the highest at {serving.value(last, 'rate')}{load}"]
+        known_tails = [(word, f"p99_{word}_s") for word in ("ttft", "tpot") if last.get(f"p99_{word}_s") is not None]
+        clauses += [f", p99 {word.upper()} {serving.value(last, key)}" for word, key in known_tails]
     return sentence(f"{len(runs)} simulations, {len(stable)} of them stable", *clauses)
 
 
@@ -203,7 +206,7 @@ def _settling(row: Row) -> list[str]:
     if judged > row.get("requests", judged):
         lines.append(
             f"{'stable' if row['stable'] else 'overloaded'} by a run of {judged:,} requests: in {row['requests']:,} the hit rate had not "
-            f"settled; there it is {row['hit_rate_settled']:.1%} of prompt tokens."
+            f"settled; in {judged:,} it is {row['hit_rate_settled']:.1%} of prompt tokens."
         )
     if row.get("hit_rate_drifts"):
         lines.append(f"the hit rate still changes after {judged:,} requests; capacity and verdict count what it was last.")

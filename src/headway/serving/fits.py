@@ -1,7 +1,7 @@
 """Which models run on a machine for one user: the format of each, its decode speed, and the context that its memory has room for.
 
-A model is served on all chips of the machine: by layers where llama.cpp serves it, else by tensor parallelism. Experts of a model may lie
-in the host's memory, where llama.cpp's own processor threads multiply them.
+A model is served by layers on all chips of the machine where llama.cpp serves it, else by the widest tensor parallelism that divides its
+chips, the rest being replicas. Experts of a model may lie in the host's memory, where llama.cpp's own processor threads multiply them.
 """
 
 from __future__ import annotations
@@ -98,10 +98,16 @@ def choices(model: Model, question: FitQuestion) -> Iterator[FormatChoice]:
     work = work_of(model)
     hosts = any(block.experts for block in work.blocks) and question.machine.chip.memory != "shared"
     places = [place for place in (ON_CHIP, IN_HOST) if question.offload in ("", place) and (place == ON_CHIP or hosts)]
-    names = question.weights or usual_formats(work, question.assumptions.engine)
+    names = question.weights or _divisible(work, question)
     narrow = {name for name in names if name in NARROW}
     for group in ([name for name in names if name not in narrow], [name for name in names if name in narrow]):
         yield from (FormatChoice(weights=weights, offload=place) for place in places for weights in group)
+
+
+def _divisible(work: ModelWork, question: FitQuestion) -> tuple[str, ...]:
+    """The usual formats whose groups of weights the layout does not cut; all of them where it cuts every one, which is then told."""
+    names, layout = usual_formats(work, question.assumptions.engine), layout_of(work, question)
+    return tuple(name for name in names if not illegal(layout, shape(work.blocks, name))) or names
 
 
 def usual_formats(work: ModelWork, engine: str) -> tuple[str, ...]:
@@ -115,7 +121,7 @@ def usual_formats(work: ModelWork, engine: str) -> tuple[str, ...]:
 
 
 def layout_of(work: ModelWork, question: FitQuestion) -> Layout:
-    """All chips of the machine: by layers under llama.cpp, as its --split-mode layer does by default, else by tensor parallelism."""
+    """By layers over all chips under llama.cpp, as its --split-mode layer does by default, else the widest tensor parallelism."""
     chips = int(question.machine.chips)
     if question.assumptions.engine != GGUF_ENGINE:
         return widest(work, question.machine)
@@ -210,8 +216,8 @@ def _best_of_model(model: Model, question: FitQuestion, pace: float) -> FormatFi
             continue
         try:
             row = fit(model, choice, question)
-        except IllegalLayout:
-            return None
+        except IllegalLayout:  # a format that was typed
+            continue
         if row.fits and float(row.tok_per_s_user) >= pace:
             return row
         fitting += [row] if row.fits else []

@@ -18,7 +18,7 @@ from headway.laws.queueing.handed import PooledUsers, arrival_ttft_s, handed_dec
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import cached_load_s, full_batch, share_beside_loads, usd_per_mtok_pool, utilisation
 from headway.laws.serving.request import decode_tok_per_s, e2e_s, middle_context, request_s, user_tok_per_s
-from headway.laws.step.layer_terms import idle_chips, replica_chips
+from headway.laws.step.layer_terms import idle_chips
 from headway.laws.step.memory import fits, fits_chips, kv_bytes_chip, sequence_bytes
 from headway.laws.step.step import step_floor_s, step_s
 from headway.performance import request
@@ -147,8 +147,8 @@ def estimate_pools(case: Deployment, layout: Layout, link: BytePerSecond) -> dic
         completed = Estimate(expected=rate, low=rate * (slowest / capacity), high=rate * (most / capacity))
         capacity = rate
     rates = completed.apply(lambda rate: rate * load.output)
-    prefill_chips = layout.replicas * replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
-    decode_chips = count * replica_chips(case.layout.tp, case.layout.cp, case.layout.dp, case.layout.pp)
+    prefill_chips = layout.replicas * layout.chips
+    decode_chips = count * case.layout.chips
     chips, chips_used = case.system.chips, prefill_chips + decode_chips
     memory, context = memory_of(case, compiled, batch), middle_context(load.prompt, load.output)
     in_memory = fits(memory_of(sides.first, sides.prefilling, sides.first.load.batch)["fits"], memory["fits"])

@@ -237,7 +237,7 @@ def fleet(
     first = replica if prefill is None else first
     apart, prefill_replicas = policy.policy == "disaggregated", int(policy.prefill_replicas)
     chip_count = int(replica.compiled.chips * int(layout.replicas) + (first.compiled.chips * prefill_replicas if apart else 0))
-    why = replica.why or first.why
+    why = replica.why or (f"prefill: {first.why}" if first.why and prefill is not None else first.why)
     if chip_count > query.system.chips:
         why = f"needs {chip_count} chips, the system has {int(query.system.chips)}"
     parts = (replica,) if prefill is None else (replica, first)

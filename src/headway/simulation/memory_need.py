@@ -1,8 +1,8 @@
-"""Bytes that a simulation takes, about: of the program, of requests that are kept, of replicas and of what their caches may hold.
+"""Bytes that a simulation takes, about: of the program, of requests that are kept, and of replicas.
 
 The bytes of a request by itself and of a conversation were measured as the growth of whole commands with their requests
 (bench/bench_sim_memory.py); the base, a user's request and the factor of plain lists are guesses above what was seen.
-A queue that grows without end takes more.
+A queue that grows without end takes more, and a prefix cache what its blocks in use take, about 30 bytes each.
 """
 
 from __future__ import annotations

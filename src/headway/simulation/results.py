@@ -244,6 +244,7 @@ def row(
     if run.prefill is not None:
         before = occupancy(run.prefill)
         full |= {f"prefill_{key}": before[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
+        full["queued_share"] = before["queued_share"]  # of the queue that prompts wait in, as the share that waits
     if fleet.prefix is not None:  # of the replicas that prefill
         full |= hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
     if verdict.hits is not None:

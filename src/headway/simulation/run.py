@@ -82,6 +82,8 @@ class Trial:
         prompts = replace(traffic, output=np.ones_like(traffic.output))
         first_pace, first_rules = pools.prefill_side(pace, rules)
         first = capacity.capacity(prompts, first_pace, first_rules._replace(caching=0, **shares), pools.prefill, self.how)
+        if (traffic.output <= 1).all():  # nothing is left to decode
+            return first
         second = capacity.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
         return min(first, second, key=lambda pool: pool.per_s) if first and second else None
 
@@ -100,6 +102,8 @@ class Trial:
         while not (hits.settled or easy or run.interrupted or load.longer is None or len(run.traffic) >= most):
             load = load.longer(min(settled.TIMES_LONGER * len(run.traffic), most))
             run = self.run(load)
+            if run.interrupted:  # the run that was asked for is whole: its answer is as one of an interrupt
+                raise KeyboardInterrupt
             hits = settled.late_hits(run) or hits
         standing = capacity.stand(run, self.capacity(load.requests, hits.share), rate=rate)
         return Verdict(standing=standing, hits=hits.share, requests=len(run.traffic), settled=hits.settled or not self.lasting)

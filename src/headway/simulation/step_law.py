@@ -59,8 +59,9 @@ class StepLaw:
         names = {"n": batch + computed, "decodes": batch, "prompts": computed, "context": context}
         return self.part.value(names | {"tokens": batch + tokens, "prompt_tokens": tokens})
 
+    @np.errstate(all="ignore")  # what is no time is refused by name
     def pace(self, seats: int, budget: int, longest: float) -> StepPace:
-        """Step times for the loop; BadValue where the law gives no time above 0 for a step of at most so many requests and tokens."""
+        """Step times for the loop; BadValue where the law gives no time above 0 for a step of those that `_samples` draws."""
         source = flattened(lambda *values: self.time_s(*values), NAMES)
         step = plain(source)
         for batch, context, tokens, prompts in _samples(seats, budget, longest):
@@ -165,7 +166,10 @@ class _LawReader:
         if not self.takes("**", "^"):
             return part
         exponent = self.signed()
-        number = float(exponent.value({})) if exponent.is_constant and exponent.seconds == 0 else 0.0
+        try:
+            number = float(exponent.value({})) if exponent.is_constant and exponent.seconds == 0 else 0.0
+        except OverflowError:
+            raise BadValue(FLAG, "**", "a power that is a usual number, such as n**2") from None
         if number <= 0.0 or (part.seconds and part.is_constant is False):
             raise BadValue(FLAG, "**", "a power above 0 of a count, such as n**2")
         return dataclasses.replace(_mapped(part, lambda value: value**number), seconds=part.seconds * number)

@@ -65,6 +65,11 @@ def keeps(request: TrainingRequest, run: Outlook) -> bool:
     return run.confidence is None or float(run.confidence) >= request.confidence - ROUNDING
 
 
+def missed_by(request: TrainingRequest, time: float | None, usd: float | None) -> float:
+    """Times its limit that a run takes, s, or costs, USD, whichever is more."""
+    return max(float(value or 0) / float(limit) for value, limit in ((time, request.deadline), (usd, request.budget)) if limit is not None)
+
+
 def is_in_time(request: TrainingRequest, run: Outlook) -> bool:
     """Whether a run keeps its deadline with the confidence asked, whatever it costs."""
     return keeps(request, replace(run, confidence=run.in_time))

@@ -33,7 +33,7 @@ from headway.training.search import (
     plainer,
     with_recipe,
 )
-from headway.training.sizing import keeps, misses, planned
+from headway.training.sizing import keeps, missed_by, misses, planned
 
 TIMES = ("compute", "attention", "traffic", "head", "launch", "tp", "cp", "ep", "bubble", "parameters", "update")  # parts of a step
 PARTS = ("weights", "gradients", "optimizer", "gathered", "activations", "head", "allowance")  # of the memory of a chip
@@ -54,6 +54,8 @@ def answers(requests: Sequence[TrainingRequest]) -> list[tuple[TrainingRequest, 
 def _rank(request: TrainingRequest, trained: TrainingAnswer) -> tuple[bool, bool, float]:
     first = trained.layouts[0]
     run = totals(request, first)[1]
+    if first.fits and not keeps(request, run):
+        return False, True, missed_by(request, run.run, run.usd)
     value = first.step / float(first.case.batch) / float(run.goodput)
     if request.objective == "chips":
         value = float(first.case.system.chips)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.core.catalog import Catalog, lines
+from headway.core.catalog import lines
 from headway.economics.inversion.answer import KV, invert, row
-from headway.economics.inversion.calibration import OURS, PriceScore
+from headway.economics.inversion.calibration import MTOK, OURS, PriceScore
 from headway.economics.inversion.features import SheetTiers, features
 from headway.economics.inversion.priors import Priors, further_markup, priors, reference, reference_log_cost
 from headway.economics.sheets.sheet import ContextTier, PriceSheet, Rates
@@ -24,7 +24,6 @@ from headway.models.config import model
 from headway.models.totals import kv_bytes_per_token
 
 FITTED_LADDERS = ("ladder_middle", "tier_spread")
-MTOK = 1e6
 SMALLEST = 0.1  # a spread below which a handful of ladders cannot tell
 FP8_OF_BF16 = 0.5
 
@@ -71,7 +70,7 @@ class LadderVerdict:
         return self.lo <= self.fp8 <= self.hi
 
 
-def known_ladders(catalog: Catalog | None = None) -> list[KnownLadder]:
+def known_ladders() -> list[KnownLadder]:
     """The ladders of data/known_ladders.csv, which has a line for each tier."""
     by: dict[tuple[str, str], list[dict[str, str]]] = {}
     for tier in lines("known_ladders.csv"):

@@ -16,7 +16,7 @@ import numpy as np
 from headway.core.quantity import known
 from headway.core.units import Number
 from headway.economics.inversion import features as closed_forms
-from headway.economics.inversion.calibration import Example, PriceScore, votes
+from headway.economics.inversion.calibration import MTOK, Example, PriceScore, votes
 from headway.economics.inversion.priors import LIST_FACTOR, Priors, priors, reference, reference_log_cost
 from headway.laws.economics import inversion as laws
 from headway.laws.economics.cost import log_even_quantile
@@ -29,7 +29,6 @@ from headway.models.totals import active_params, total_params
 KINDS = ("input", "output")
 FITTED_LISTS = ("list_age", *(f"list_{name}_{kind}" for kind in KINDS for name in ("scale", "power", "growth")))
 MONTHS = 12
-MTOK = 1e6
 MIDDLE = known(0.5, "middle", "", "constant", "middle of a prior")
 METHOD = "list prices, forwards"
 BOTH = "both rates"

@@ -242,19 +242,18 @@ def price(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedWay:
-    """A way to serve, with one pool or with prefill apart, and its row; `best` is the row of the cheaper way."""
+    """A way to serve, with one pool or with prefill apart, and its row."""
 
     pick: Choice
     place: int  # row in the plan
     row: dict[str, Any]
-    best: dict[str, Any]
 
 
 def priced_ways(answer: LayoutPlan, ask: PriceRequest) -> tuple[list[PricedWay], tuple[str, ...]]:
     """Each way of a plan with its costs and prices as plain numbers, the cheapest per request first, and notes; no prices if none fits."""
     if answer.infeasible:
         row = _laid_row(answer, 0, {})
-        return [PricedWay(pick=answer.best, place=0, row=row, best=row)], ()
+        return [PricedWay(pick=answer.best, place=0, row=row)], ()
     picks, rows, notes = ways_of(answer), list[tuple[dict[str, Any], int, Choice]](), tuple[str, ...]()
     for place, pick in picks:
         values, notes = quote(pick, ask)
@@ -264,7 +263,7 @@ def priced_ways(answer: LayoutPlan, ask: PriceRequest) -> tuple[list[PricedWay],
     for row, _, pick in rows[1:]:
         row["kind"] = OTHER_WAYS[pick.prefill is not None]
         row["gain"] = row["usd_per_request"] / best["usd_per_request"]
-    return [PricedWay(pick=pick, place=place, row=row, best=best) for row, place, pick in rows], notes
+    return [PricedWay(pick=pick, place=place, row=row) for row, place, pick in rows], notes
 
 
 def ways_of(answer: LayoutPlan) -> list[tuple[int, Choice]]:

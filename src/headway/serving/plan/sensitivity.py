@@ -304,7 +304,7 @@ def _batch(pick: Choice) -> str:
 
 
 def _size(pick: Choice) -> str:
-    count = int(replica_chips(*(int(getattr(pick.case.layout, name)) for name in ("tp", "cp", "dp", "pp"))))
+    count = int(pick.case.layout.chips)
     return f"{count} chip{'s' if count > 1 else ''} per replica"
 
 

@@ -77,7 +77,7 @@ def space(shape: ModelShape, system: System, degrees: Mapping[str, Any]) -> Sear
         notes += (f"{system.name}: a domain of {domain} chips; dp and pp are searched over 1, 2, 3, 4, 6, 8, 12, ... only",)
     if not rows:
         sample = _smallest(pinned, shape)
-        chips = replica_chips(sample.tp, sample.cp, sample.dp, sample.pp)
+        chips = sample.chips
         why = f"{sample} needs {chips} chips per replica, one scale-up domain of {system.name} has {domain}"
         return SearchSpace(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
     return _with_replicas(np.array(rows, dtype=np.int64), pinned, system, notes)
@@ -109,7 +109,7 @@ def _smallest(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape) -> Layou
     legal = [layout for layout in layouts if not illegal(layout, shape)]
     if not legal:
         raise IllegalLayout(layouts[0], illegal(layouts[0], shape))
-    return min(legal, key=lambda layout: replica_chips(layout.tp, layout.cp, layout.dp, layout.pp))
+    return min(legal, key=lambda layout: layout.chips)
 
 
 def _pinned_values(name: str, value: Any) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from headway.laws.step.layer_terms import replica_chips
 from headway.performance.layout import Layout
 from headway.serving.plan.choice import Choice
 from headway.serving.plan.disaggregate import rented_chips, resized
@@ -92,7 +91,7 @@ def _counts(best: Choice) -> list[int]:
 def _chips(best: Choice, group: PlanGroup, counts: list[int]) -> int:
     """Chips that are paid for with so many replicas in each pool."""
     layouts = (best.prefill or Layout(), best.case.layout)
-    first, second = (replica_chips(*(int(getattr(layout, name)) for name in ("tp", "cp", "dp", "pp"))) for layout in layouts)
+    first, second = (int(layout.chips) for layout in layouts)
     return int(rented_chips(group.case.system, counts[0], first, counts[1], second))
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from headway.core.quantity import known
 from headway.laws.serving.replicas import nodes_needed, replicas_in_nodes
-from headway.laws.step.layer_terms import replica_chips
 from headway.serving.plan.candidates import rented_together
 from headway.serving.plan.choice import Choice, with_chips
 from headway.serving.plan.group import PlanGroup
@@ -20,7 +19,6 @@ from headway.simulation.check.fewer_replicas import larger_size, smaller_sizes
 
 FINENESS = 12  # steps between none and the answer, of the second count on either side; the first is the next
 UNLIKELY = 0.05  # a chance below which fewer are not tried
-DEGREES = ("tp", "cp", "dp", "pp")  # whose product is a replica's chips
 Play = Callable[[Choice], CheckedCandidate]
 
 
@@ -81,7 +79,7 @@ def node_counts(best: Choice, group: PlanGroup) -> NodeCounts | None:
     if not group.goal.free or not group.goal.is_loaded or best.prefill is not None:
         return None
     layout, system = best.case.layout, group.case.system
-    replica = int(replica_chips(*(int(getattr(layout, name)) for name in DEGREES)))
+    replica = int(layout.chips)
     return NodeCounts(best=best, group=group, node=int(rented_together(system, replica)), replica=replica)
 
 
