@@ -3,9 +3,9 @@
     import headway as hw
     hw.serve("deepseek-v3", "gb200-nvl72", hw.Layout(ep=72, dp=72), batch=[64, 512, 4096], context=8192).table()
 
-The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Fifteen packages, imports
-downwards only: web, cli, answers, report, evidence, reality, economics, simulation, training, serving, performance, hardware, models, laws,
-core. docs/where.md finds a subject; docs/python.md shows the functions; data/README.md says which module reads each file of facts.
+The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Sixteen packages, imports
+downwards only: web, cli, study, answers, report, evidence, reality, economics, simulation, training, serving, performance, hardware,
+models, laws, core. docs/where.md finds a subject; docs/python.md shows the functions; data/README.md says which module reads each file.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _HOME = {
     "record": "core.trace",
     "replay": "core.formula",
     "sheet": "economics.sheets.catalogue",
+    "sweep": "study.function",
     "system": "hardware.system",
 }
 # verb -> (its question, sentence of the help)
@@ -79,6 +80,7 @@ QUESTIONS = {
     "trend": ("hardware.questions:Trend", "chips by year (FLOP/byte, drain time, latency floor) or models by year"),
     "lecture": ("evidence.questions:Lecture", "the lecture behind headway: chapters, claims with your inputs, your model, flashcards"),
     "feistel": ("reality.question:Feistel", "Feistel ciphers and reversible networks: vectors, avalanche, differentials, couplings undone"),
+    "sweep": ("study.questions:Sweep", "many questions of a file: any grid or list, on all cores, shards of a queue or a Dask cluster"),
     "ask": ("answers.questions:Ask", "a question kept in a TOML or JSON file, any of its values replaced by a flag"),
     "schema": ("answers.questions:SchemaOf", "the JSON Schema of a verb's questions and answers"),
     "predict": ("evidence.questions:Predict", "predictions for a table of runs, each with floor and 90 % interval"),

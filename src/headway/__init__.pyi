@@ -33,6 +33,7 @@ from headway.performance.workload import SLO as SLO
 from headway.report.pictures.frame import Picture as Picture
 from headway.report.result import Explanation as Explanation
 from headway.report.result import Result as Result
+from headway.study.function import sweep as sweep
 
 __version__: str
 __all__: builtins.list[str]

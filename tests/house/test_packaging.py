@@ -14,7 +14,7 @@ from support.paths import ROOT, SOURCE
 from support.source import files, imported, module_name, text_of, tree_of
 
 OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices",
-            "pandas": "frames", "polars": "frames",
+            "pandas": "frames", "polars": "frames", "dask": "cluster", "distributed": "cluster",
             "starlette": "web", "uvicorn": "web", "mcp": "mcp"}  # fmt: skip
 # Made of numba, imported where something is compiled; of starlette and uvicorn, where it serves.
 LATE = {"headway.simulation.machine_code", "headway.web.app"}

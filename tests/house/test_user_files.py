@@ -29,7 +29,7 @@ EXCUSED = {
     "web.app": "pages that ship", "core.code_store": "code that this program kept, in a folder nobody else writes",
     "web.server": "webbrowser.open", "web.worker": "the null device of a worker",
     "cli.main": "the null device, when the reader of the output has gone",
-    "answers.new": "a new file, opened to write",
+    "answers.new": "a new file, opened to write", "study.lock": "a new file, opened to write",
     "reality.here": "files of the system, which nobody names",
 }  # fmt: skip
 

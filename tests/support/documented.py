@@ -13,7 +13,7 @@ FILES = {
     "trace.jsonl": "inputs/mooncake.jsonl",
     "rows.csv": "inputs/runs.csv", "measured.csv": "inputs/measured.csv", "bench.json": "inputs/vllm_serve.json",
     "tests/data/readers/vllm_serve.json": "inputs/vllm_serve.json",
-    "log.csv": "inputs/requests.csv", "question.toml": "inputs/question.toml",
+    "log.csv": "inputs/requests.csv", "question.toml": "inputs/question.toml", "study.toml": "inputs/study.toml",
     "my_prices.toml": "inputs/my_prices.toml", "my_runs.csv": "inputs/my_runs.csv", "start.log": "inputs/start.log",
     "sheets.json": "inputs/sheets.json", "[RB-10]": "RB-10",
     "models|chips|systems|laws|sources|splits": "models",

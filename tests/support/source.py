@@ -13,6 +13,7 @@ from support.paths import SOURCE
 ORDER = [
     "web",
     "cli",
+    "study",
     "answers", "report",
     "evidence",
     "reality",

@@ -24,7 +24,7 @@ GROUPS = {
     "Train": ("train", "scale"),
     "Money": ("price", "speed", "cache", "bill", "breakeven"),
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
-    "Keep": ("ask", "schema"),
+    "Keep": ("sweep", "ask", "schema"),
     "Look": ("show", "list", "new", "rack", "trend", "lecture", "feistel"),
     "Check": ("predict", "calibrate", "fit"),
     "Show": ("web", "mcp"),

@@ -168,6 +168,7 @@ class Question:
     modes: ClassVar[Sequence[tuple[str, str]]] = ()  # of a verb that answers several: the words of each, and what it answers
     groups: ClassVar[tuple[FlagGroup, ...]] = ()
     pictures: ClassVar[Sequence[tuple[str, str]]] = ()  # that answers may draw: the name of each, the default first, and what it shows
+    broadcasts: ClassVar[tuple[str, ...]] = ()  # numbers of which a list is one call over arrays, so that a sweep asks it so
     refresh: ClassVar[str] = ""  # whether a page asks it "at once", as a slider moves, or "on release"; empty: no page does
     probes: ClassVar[Sequence[str] | None] = ()  # fields without which it is asked again, to say which change nothing; None: all
     slow_with: ClassVar[tuple[str, ...]] = ()  # fields beside which that would take long

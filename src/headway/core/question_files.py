@@ -20,9 +20,13 @@ def files_of(question: Any) -> dict[str, str]:
 
     A model, machine or price list of the catalogue that ships is told by the version of headway; one of the user's own by its file.
     """
-    paths = [path for name, value in question.entries().items() for path in _paths(question.flags()[name].field.kind, value)]
-    own_folders = open_catalog(question.catalog).roots[:-1]
-    return {str(path): hash_of(path) for path in sorted({*_in(paths), *_in(Path(root) for root in own_folders)})}
+    return {str(path): hash_of(path) for path in sorted({*paths_of(question), *_in(open_catalog(question.catalog).roots[:-1])})}
+
+
+def paths_of(question: Any) -> list[Path]:
+    """Files that the fields of a question name, folders file by file."""
+    values = question.entries().items()
+    return list(_in(path for name, value in values for path in _paths(question.flags()[name].field.kind, value)))
 
 
 def _paths(kind: str, value: Any) -> Iterator[Path]:

@@ -32,6 +32,7 @@ class Serve(Question):
 
     verb, answered_by = "serve", "headway.answers.serve"
     example = "serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 1..256*2 --prompt 4k --output 600"
+    broadcasts = ("batch", "rate", "context", "prompt", "output")
     refresh = "at once"
     pictures = (
         ("batch", "latency and cost against batch: floor, knee, asymptotes, memory end"),
@@ -98,7 +99,7 @@ OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own
 # No number of theirs follows from an input, or the answer says itself where both sides are equal.
 SKIPPED = (
     "solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "fits", "breakeven",
-    "web", "mcp",
+    "sweep", "web", "mcp",
 )  # fmt: skip
 
 
