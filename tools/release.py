@@ -2,9 +2,9 @@
 
     python tools/release.py
 
-Checked: metadata, what the wheel holds, that a second build is the same to the byte. Then, for each Python from 3.11 on of this machine, the
-wheel is installed in a new environment without anything of ours, and ten commands run from /; sizes and times are printed and kept to their
-limits. The lines of deploy/Dockerfile run one by one, as its user; pipx and uvx run the wheel's file where they are installed. Needs a
+Checked: metadata, what the wheel holds, that a second build is the same to the byte. Then, for each Python from 3.11 on of this machine,
+the wheel is installed in a new environment without anything of ours, and ten commands run from /; sizes and times are printed and kept to
+their limits. The lines of deploy/Dockerfile run one by one, as its user; pipx and uvx run the wheel's file where they are there. Needs a
 package index for numpy and rich, and nothing else.
 """
 

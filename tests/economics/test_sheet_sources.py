@@ -12,10 +12,8 @@ import importlib.metadata
 import importlib.util
 import io
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from headway.economics.sheets import catalogue
 from headway.economics.sheets.catalogue import newest, read_sheets, sheet, sheets, whose
 from headway.economics.sheets.sheet import PriceSheet
 from headway.simulation.traffic.requests import Traffic
+from support import tools
 from support.paths import ROOT
 
 MTOK = 1e-6
@@ -40,18 +39,7 @@ MODES = (
 )  # fmt: skip
 OUTPUT = 700
 
-
-def _tool() -> ModuleType:
-    """tools/sheets.py, which is no part of the package."""
-    spec = importlib.util.spec_from_file_location("sheets_tool", ROOT / "tools" / "sheets.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = _tool()
+tool = tools.tool("sheets")
 LINES = {f"{line.provider}/{line.model}": line for line in tool.lines()}
 STATED = dict(re.findall(r"([\w-]+) (\d+[\d.]+)", Path(tool.SHEETS / "openai.toml").read_text(encoding="utf-8").splitlines()[0]))
 

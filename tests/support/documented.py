@@ -1,4 +1,4 @@
-"""The commands that README and the pages of docs/ print, with the files that they name replaced by those of the golden answers."""
+"""The commands that README, SKILL.md and the pages of docs/ print, with the files named in them replaced by those of the golden answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = ("-o", "--plot", "--explain", "--picture")  # flags that leave the words
 
 def commands() -> list[list[str]]:
     """Every documented command, without `headway`, without the flags that change only where or how it is printed."""
-    pages = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in ELSEWHERE)]
+    pages = [ROOT / "README.md", ROOT / "SKILL.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in ELSEWHERE)]
     lines = dict.fromkeys(line for page in pages for line in _lines(page))
     return [_argv(line) for line in lines if line.split()[0] not in NEEDS_MORE]
 

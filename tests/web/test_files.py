@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
-import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +15,7 @@ from headway.core.schema import KINDS
 from headway.report.pictures import palette
 from headway.web import board, pages, permitted
 from headway.web.question import UPLOADS, asked_by, flags_of, question
-from support.paths import ROOT, SOURCE
+from support.paths import SOURCE
 
 STATIC = SOURCE / "web" / "static"
 
@@ -40,16 +36,6 @@ def test_colours__are_those_of_the_pictures() -> None:
     for block, theme in ((light, "light"), (dark, "dark")):
         for name, colour in palette.variables(theme).items():
             assert f"{name}: {colour}".lower() in block.lower(), (theme, name)
-
-
-@pytest.mark.slow
-def test_wheel__holds_the_page(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling", reason="the build backend is not installed")
-    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, timeout=300)
-    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
-    assert {f"headway/web/static/{path.name}" for path in STATIC.iterdir()} <= names
-    assert {"headway/data/web/pages.toml", "headway/data/web/board.toml"} <= names
 
 
 @pytest.mark.parametrize(("words", "flags"), [

@@ -96,7 +96,7 @@ def _parser(question: type[Question], sentence: str) -> parser.Parser:
 def guarded(argv: Sequence[str]) -> int:
     """Run `main` for a terminal: a closed pipe, interrupt, full disk or bug prints at most one line, no traceback."""
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 -- as long as the process
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 -- as long as the process
     if sys.stdout is None:
         return _fail("nowhere to print: standard output is closed", 2)
     try:
