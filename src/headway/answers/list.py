@@ -14,7 +14,9 @@ from headway.core.columns import Column
 from headway.core.errors import check_known
 from headway.core.formula import REGISTRY
 from headway.core.listing import Listing, clean
+from headway.core.notes import note
 from headway.economics.sheets import catalogue
+from headway.economics.sheets.tables import table_notes
 from headway.hardware import memory_tier
 from headway.hardware.chip import Chip
 from headway.hardware.describe import list_chips, list_sources, list_systems
@@ -116,6 +118,8 @@ def _tiers(args: List) -> Kind:
 
 
 def _sheets(args: List) -> Kind:
+    sheets = catalogue.sheets(arguments.catalog(args))
+    note(*table_notes(sheets))
     rows = [
         clean({
             "name": f"{sheet.provider}/{sheet.model}", "as_of": sheet.as_of, "input_rate": sheet.rates.input,
@@ -124,7 +128,7 @@ def _sheets(args: List) -> Kind:
             "min_prefix": sheet.min_prefix, "cache_block": sheet.cache_block, "source": sheet.source,
             "flags": "; ".join(sheet.flags),
         })
-        for sheet in catalogue.sheets(arguments.catalog(args))
+        for sheet in sheets
     ]  # fmt: skip
     return rows, ("name", "as_of", "input_rate", "output_rate", "cached_rate", "steps", "modes", "source")
 

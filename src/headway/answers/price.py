@@ -30,6 +30,7 @@ from headway.economics.price.published_day import (
 from headway.economics.questions import FORMS, CommercialTerms, MemoryShare, Price, PriceList
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.sheet import PriceSheet, Rates
+from headway.economics.sheets.tables import table_notes
 from headway.hardware.chip_price import price_name
 from headway.performance.assumptions import Assumptions
 from headway.report import layout_pictures, output, price, serving
@@ -224,7 +225,7 @@ def _sheet(args: Price, beside: Sequence[str]) -> Any:
     if len(source.sheets) != 1:
         raise BadValue("--at-sheet", args.at_sheet, f"one sheet, not {len(source.sheets)}: FILE:MODEL names one")
     sheet = source.sheets[0]
-    note(f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *sheet.flags)
+    note(f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *table_notes([sheet]), *sheet.flags)
     if sheet.rates.cache_read is None:
         note("it has no rate for cached input: a hit pays the input rate")
     return sheet

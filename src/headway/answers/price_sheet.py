@@ -12,6 +12,7 @@ from headway.core.catalog import fold
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, clean, format_value, remade
+from headway.core.notes import note
 from headway.core.schema import fields
 from headway.core.trace import record
 from headway.economics.inversion.answer import invert
@@ -24,6 +25,7 @@ from headway.economics.questions import Price
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.catalogue import SUFFIXES, read_sheets
 from headway.economics.sheets.history import history
+from headway.economics.sheets.tables import table_notes
 from headway.evidence.pages import write_prices as write
 from headway.models.config import catalogue_index
 from headway.report import output, price
@@ -89,7 +91,8 @@ def of_sheet(args: Price) -> output.Answer:
             return answer_tree(answer, priors(), row["quantity"])
 
     rows = _SheetRows([line for answer in answers for line in _lines(answer)], tree=tree)
-    notes = [*source.notes, *(flag for answer in answers[:MOST] for flag in answer.sheet.flags), *_notes(assumptions)]
+    flags = (flag for answer in answers[:MOST] for flag in answer.sheet.flags)
+    notes = [*source.notes, *table_notes(source.sheets), *flags, *_notes(assumptions)]
     return output.Answer(
         rows,
         describe=lambda table: _describe_sheet(list(table), _answered(args.sheet, source.sheets)),
@@ -256,6 +259,7 @@ MOST_SILENT = 4  # most sheets without a rate that a note names
 def of_history(args: Price) -> output.Answer:
     """Answer with a row per sheet, by date."""
     sheets = _sheets_of(args.history, arguments.catalog(args))
+    note(*table_notes(sheets))
     rows = remade(clean(list(history(sheets))), lambda place: list(history(sheets))[place])
     title = f"Price sheets by date: {args.history}"
     columns = {"source": Column("", "where the prices are from")}

@@ -49,12 +49,14 @@ class Catalog:
     """Folders of fact files, in search order."""
 
     roots: tuple[Path, ...] = (PACKAGED,)
+    shipped: tuple[str, ...] = ()  # kinds of which the user's own folder does not count
 
     def files(self, kind: str) -> dict[str, Path]:
         """Names of a kind (chips, systems, costs, tiers, models), each with its file."""
         paths: dict[str, Path] = {}
         for root in reversed(self.roots):
-            paths |= _files_by_name(root / kind, SUFFIX[kind])
+            if kind not in self.shipped or root != user_folder():
+                paths |= _files_by_name(root / kind, SUFFIX[kind])
         return paths
 
     def aliases(self, kind: str) -> dict[str, str]:
@@ -117,7 +119,7 @@ def _read_aliases(path: Path) -> dict[str, str]:
     return by_alias
 
 
-def open_catalog(folders: Iterable[str | Path] = ()) -> Catalog:
+def open_catalog(folders: Iterable[str | Path] = (), shipped: tuple[str, ...] = ()) -> Catalog:
     """The catalogue of `folders` (--catalog DIR) first, then $HEADWAY_CATALOG, the user's configuration folder and the package."""
     search_folders = [Path(folder) for folder in folders]
     search_folders += [Path(folder) for folder in os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep) if folder]
@@ -129,7 +131,7 @@ def open_catalog(folders: Iterable[str | Path] = ()) -> Catalog:
                 folder, "is no catalogue folder: it has files, and none of chips/, systems/, models/ or another part of a catalogue"
             )
     home = user_folder()
-    return Catalog((*search_folders, *((home,) if home and home.is_dir() else ()), PACKAGED))
+    return Catalog((*search_folders, *((home,) if home and home.is_dir() else ()), PACKAGED), shipped)
 
 
 def _is_catalogue(folder: Path) -> bool:

@@ -27,6 +27,7 @@ from headway.core.schema import Field
 MODELS = Field(kind="model", place="1", help="catalogue name, config.json or Hugging Face id; several with commas")
 MACHINES = Field(kind="machine", word="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas")
 SWITCH = "switch"
+SHIPPED = Field(kind=SWITCH, help="price sheets that ship, not those that headway update wrote for you")
 OBJECT = "object"  # of a Python call alone: no word stands for it
 OF_FACTS = ("set", "catalog", "attention", "kv_share")  # edits of a machine or a model
 

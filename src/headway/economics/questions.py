@@ -9,7 +9,7 @@ from headway.core import interval, schema
 from headway.core.errors import BadValue
 from headway.core.interval import Interval, point
 from headway.core.quantity import Sourced, default, user_input
-from headway.core.question import MACHINES, MODELS, REQUIRED, Edits, FlagGroup, FlagRecord, Question, declared, field
+from headway.core.question import MACHINES, MODELS, REQUIRED, SHIPPED, SWITCH, Edits, FlagGroup, FlagRecord, Question, declared, field
 from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold, CacheService, PrefillCost
 from headway.hardware.chip import memory_size
@@ -187,12 +187,14 @@ class Price(Question):
         help="dated sheets of a provider, a family or a model: anthropic, gpt, my_prices.toml, genai-prices:openai, all",
         default="",
     )
+    shipped = declared(SHIPPED, default=False)
 
     def idle(self) -> dict[str, str]:
         """Edits and the user's own runs, where nothing is computed for a model on a machine of the user's."""
         edits = () if self.model else ("set", "catalog") if self.memory_share else ("catalog",)
         runs = {} if self.model else {"calibration": "a model on a machine: own runs say nothing of a price sheet"}
-        return runs | {name: "" for name in schema.fields(Edits) if edits and name not in edits}
+        tables = {} if self.sheet or self.at_sheet or self.history else {"shipped": "a price sheet"}
+        return runs | tables | {name: "" for name in schema.fields(Edits) if edits and name not in edits}
 
 
 OF_SHEETS = {"sheet": SheetBackwards, "score": KnownSizes, "case": DayCase, "memory_share": MemoryShare}
@@ -247,6 +249,7 @@ class CacheFees(FlagRecord):
     sheet = field(kind="sheet", word="NAME", help="price sheet: claude-opus, my_prices.toml, ...; with --workload, whose bill it is")
     fee = field(kind="number", word="USD/token", help="a fee for one hold beyond the input rate: $5/Mtok")
     storage = field(kind="number", word="USD/token/s", help="a fee by the hour: $4.50/Mtok/h")
+    shipped = declared(SHIPPED, default=False)
 
 
 TTLS = "5min,1h,never"
@@ -299,6 +302,10 @@ class Cache(Question):
         kind="word", word="NAME,...", help="tiers or devices: ddr, cxl, qlc, tlc_4tb, ..., or all (default hbm,ddr,cxl,flash,disk)"
     )
 
+    def idle(self) -> dict[str, str]:
+        """Whose price tables count, where no sheet is named."""
+        return {} if self.sheet else {"shipped": "--sheet beside it"}
+
 
 class BillTraffic(FlagRecord):
     """Requests that are billed: recorded, drawn, or as totals."""
@@ -343,6 +350,17 @@ class Bill(Question):
     )
     mode = field(kind="word", word="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)", default="")
     cache = field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default all that a sheet sells, and none)", default="")
+    shipped = declared(SHIPPED, default=False)
+
+
+class Update(Question):
+    """Price tables of your own, read again from the price packages that are installed here; nothing is downloaded."""
+
+    verb, answered_by = "update", "headway.answers.update"
+    example = "update --check"
+    subjects, edits = (), ()
+    no_edits = "a verb about a model or a machine; update is about price tables"
+    check = field(kind=SWITCH, help="tell what would change, and write nothing", default=False)
 
 
 class MonthlyVolume(FlagRecord):
@@ -397,6 +415,7 @@ class Breakeven(Question):
     )
     mode = field(kind="word", word="NAME,...", help="standard (default), batch, flex, ...: the cheapest of these", default="standard")
     cache = field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default the cheapest that a sheet sells)", default="")
+    shipped = declared(SHIPPED, default=False)
 
     def idle(self) -> dict[str, str]:
         """What owning costs, where chips are rented."""

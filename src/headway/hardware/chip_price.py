@@ -9,14 +9,13 @@ has a quote, so that one answer has one basis.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 from headway.core import catalog as facts
+from headway.core.age import age, last_day
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, UnknownName
 from headway.core.quantity import known
@@ -29,7 +28,6 @@ METRICS = ("rental_on_demand", "rental_cloud_list", "rental_flex_start", "rental
            "tco_owning_hyperscaler", "strategic_rate_anthropic_est")  # fmt: skip
 WHICH = f"{MARKET} (on demand, else the nearest that all machines asked about have), rental_on_demand, rental_3yr, ..."
 HALF_YEAR = 183  # days before the newest quote of which quotes count
-LAST_DAY = 28  # of a month whose day is not stated
 YEAR_S = 365.25 * 86400
 UNITS = {"USD/h": ("USD/s", 1 / 3600), "kW": ("W", 1e3), "W": ("W", 1.0), "USD": ("USD", 1.0), "USD/kWh": ("USD/J", 1 / 3.6e6),
          "USD/W": ("USD/W", 1.0), "year": ("s", YEAR_S), "%/year": ("1/s", 0.01 / YEAR_S), "%": ("", 0.01), "": ("", 1.0)}  # fmt: skip
@@ -124,8 +122,8 @@ def price_by_metric(rows: tuple[Cost, ...], metric: str) -> PriceQuote | None:
     quotes = [row for row in rows if row.metric == metric]
     if not quotes:
         return None
-    newest = max(_day(row.value.date) for row in quotes)
-    quotes = sorted((row for row in quotes if (newest - _day(row.value.date)).days <= HALF_YEAR), key=lambda row: row.value)
+    newest = max(last_day(row.value.date) for row in quotes)
+    quotes = sorted((row for row in quotes if (newest - last_day(row.value.date)).days <= HALF_YEAR), key=lambda row: row.value)
     low, high = min((row.low for row in quotes), default=None), max((row.high for row in quotes), default=None)
     if len(quotes) == 1:
         return PriceQuote(value=quotes[0].value, low=low, high=high, metric=metric, note=quotes[0].note)
@@ -143,16 +141,6 @@ def _middle(quotes: list[Cost]) -> Any:
     return known((below + above) / 2, below.name, below.unit, "derived", sources, max(below.date, above.date))
 
 
-def _day(text: str) -> date:
-    """The last day that a date such as 2026, 2026-07, 2025-10..2025-12 or 2026-09-28 may mean; the oldest for one without a date."""
-    days = re.findall(r"\d{4}(?:-\d{2}(?!\d)){0,2}", text)
-    if not days:
-        return date.min
-    year, *rest = (int(part) for part in days[-1].split("-"))
-    month, day = (*rest, *(12, LAST_DAY)[len(rest) :])
-    return date(year, month, day)
-
-
 def price_name(metric: str) -> str:
     """A kind of price as a message names it.
 
@@ -168,7 +156,8 @@ def price_origin(price: PriceQuote) -> str:
     if price.metric == "input":
         return f"{amount} ({price.note})"
     amount += f", of ${price.low * 3600:.3g} .. ${price.high * 3600:.3g}" if price.low < price.high else ""
-    return f"{amount} ({value.name.replace('.', ' ')}: {value.source}, {value.date})"
+    old = age("chip prices", value.date)
+    return f"{amount} ({value.name.replace('.', ' ')}: {value.source}, {value.date}{', ' + old if old else ''})"
 
 
 def user_price(value: Any) -> PriceQuote:

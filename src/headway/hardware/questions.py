@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.core.question import FlagGroup, Question, field
+from headway.core.question import SHIPPED, FlagGroup, Question, declared, field
 from headway.core.schema import Field
 from headway.hardware.rack_facts import RackFacts
 from headway.hardware.system import MOST_CHIPS
@@ -82,10 +82,12 @@ class List(Question):
     subjects = ("what",)
     edits = ("catalog",)
     what = field(choices=CATALOGUES, place="1")
+    shipped = declared(SHIPPED, default=False)
 
     def idle(self) -> dict[str, str]:
         """The user's folders, of what they add nothing to."""
-        return {} if self.what in OF_FOLDERS else {"catalog": f"one of {', '.join(OF_FOLDERS)}, which a folder adds to"}
+        folders = {} if self.what in OF_FOLDERS else {"catalog": f"one of {', '.join(OF_FOLDERS)}, which a folder adds to"}
+        return folders if self.what == "sheets" else {"shipped": "list sheets"} | folders
 
 
 class Trend(Question):

@@ -6,19 +6,20 @@ that date, `groq/gpt-oss-120b` a provider's sheet; `prices.json:gpt-5.4` looks i
 
 from __future__ import annotations
 
-import datetime
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from headway.core import catalog as facts
 from headway.core import user_file
+from headway.core.age import today
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, HeadwayError, UnknownName, clip
 from headway.economics.sheets import genai, litellm, models_dev, schema, table
-from headway.economics.sheets.sheet import PriceSheet
+from headway.economics.sheets.sheet import PriceSheet, SheetTable
 
 SUFFIXES = (".toml", ".json", ".csv")
 
@@ -73,8 +74,23 @@ def sheets(catalog: Catalog | None = None) -> tuple[PriceSheet, ...]:
 
 @functools.cache
 def _sheets_of(catalog: Catalog) -> tuple[PriceSheet, ...]:
-    price_sheets = [sheet for path in catalog.files("sheets").values() for sheet in schema.sheets_of(facts.read(path), path, "datasheet")]
+    price_sheets = [sheet for path in catalog.files("sheets").values() for sheet in _sheets_in(path)]
     return tuple(sorted(price_sheets, key=lambda sheet: (day(sheet), sheet.provider, sheet.model)))
+
+
+def _sheets_in(path: Path) -> list[PriceSheet]:
+    """The sheets of a file of the catalogue, each with its table."""
+    home = facts.user_folder()
+    try:
+        document = facts.read(path)
+        of_file = schema.sheets_of(document, path, "datasheet")
+    except BadFile as error:
+        hint = "; --shipped goes by the tables that ship, headway update writes this one again" if home and home in path.parents else ""
+        raise BadFile(path, f"{str(error).removeprefix(f'{path}: ')}{hint}") from None
+    table = SheetTable(
+        name=path.stem, packages=str(document.get("packages", "")), read=str(document.get("read", "")), ships=facts.PACKAGED in path.parents
+    )
+    return [replace(sheet, table=table) for sheet in of_file]
 
 
 def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
@@ -154,10 +170,10 @@ def _hint(model_name: str, date: str, among: Sequence[PriceSheet]) -> str:
 def newest(among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
     """The sheet of each provider's model that is valid today; a sheet announced for later only if there is no other."""
     newest_sheets: dict[tuple[str, str], PriceSheet] = {}
-    today = datetime.date.today().isoformat()
+    day_now = today().isoformat()
     for sheet in sorted(among, key=day):
         key = fold(sheet.provider), fold(sheet.model)
-        if key not in newest_sheets or day(sheet) <= today or day(newest_sheets[key]) > today:
+        if key not in newest_sheets or day(sheet) <= day_now or day(newest_sheets[key]) > day_now:
             newest_sheets[key] = sheet
     return tuple(newest_sheets.values())
 
@@ -193,3 +209,8 @@ def version(sheet: PriceSheet) -> tuple[int, ...]:
 def day(sheet: PriceSheet) -> str:
     """Sort key of a sheet by date; undated sheets come first."""
     return "" if sheet.as_of == UNDATED else sheet.as_of
+
+
+def forget() -> None:
+    """Read the tables again when they are next asked for."""
+    _sheets_of.cache_clear()

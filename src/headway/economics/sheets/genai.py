@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from headway.core.age import today
 from headway.core.errors import BadFile, MissingExtra, clip
 from headway.economics.sheets.schema import SheetMatches, read_all, tiers_of
 
@@ -77,13 +78,13 @@ def _documents(provider: str, model: Any, source: str) -> Iterator[dict[str, Any
     """The documents of a model's history."""
     dated, hours = _rows(model)
     priced = [(date, steps) for date, steps in dated if {"input", "output"} <= steps[0].keys()]
-    today = datetime.date.today()
-    current = max((number for number, (date, _) in enumerate(priced) if date <= today), default=0)
+    day = today()
+    current = max((number for number, (date, _) in enumerate(priced) if date <= day), default=0)
     for number, (date, steps) in enumerate(priced):
         document: dict[str, Any] = {
             "currency": "USD", "provider": provider, "model": model.id, "source": source, "rates": dict(steps[0]),
             "tiers": tiers_of(steps), "as_of": "undated" if date == EARLIEST else date.isoformat(),
-            "modes": _modes(model, steps, today if number == current else date),
+            "modes": _modes(model, steps, day if number == current else date),
         }  # fmt: skip
         if model.context_window:
             document["context_limit"] = float(model.context_window)

@@ -175,6 +175,7 @@ def _format_rate(rate: float) -> str:
 
 RATES = ("input", "output", "cache_read", "cache_write", "storage_per_mtok_h")
 ABOUT = ("provider", "model", "as_of", "source", "kind", "currency", "usd_per_unit", "context_limit", "min_prefix", "cache_block", "notes")
+TABLE = ("name", "packages", "read")  # what is of a whole file: the packages it was made of, and the day
 SHEET = (*ABOUT, "rates", *RATES, "tiers", "modes", "time_of_day", "rule")
 MODES = ("batch", "flex", "balanced", "standard", "priority", "fast", "ultra", "ultrafast", "peak")
 MTOK, HOUR, DAY = 1e6, 3600.0, 86400.0
@@ -189,8 +190,8 @@ def sheets_of(document: Mapping[str, Any], path: Any, kind: str = "input") -> tu
     if "sheets" not in document:
         return (sheet_of(SheetEntry(values=document, path=path), kind),)
     above = {key: value for key, value in document.items() if key != "sheets"}
-    SheetEntry(values=above, path=path).only(("name", *SHEET))
-    above.pop("name", None)
+    SheetEntry(values=above, path=path).only((*TABLE, *SHEET))
+    above = {key: value for key, value in above.items() if key not in TABLE}
     sheets = tuple(
         sheet_of(replace(part, values={**above, **part.values}), kind) for part in SheetEntry(values=document, path=path).parts("sheets")
     )

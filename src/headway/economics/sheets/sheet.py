@@ -54,6 +54,16 @@ class Hours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SheetTable:
+    """The file of the catalogue that a sheet stands in."""
+
+    name: str
+    packages: str  # with their versions; "" of a table by hand
+    read: str  # the day on which they were read; "" of a table by hand
+    ships: bool  # with the package, or is the user's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PriceSheet:
     """One dated sheet. `rates` are those of the standard mode, the shortest context tier and the usual hours."""
 
@@ -69,3 +79,4 @@ class PriceSheet:
     flags: tuple[str, ...] = ()  # oddities in words, accepted and printed
     min_prefix: float | None = None  # tokens; a shorter prefix is not cached
     cache_block: float | None = None  # tokens; a cached prefix is counted in whole blocks of so many
+    table: SheetTable | None = None  # None of a sheet from a file that the question names
