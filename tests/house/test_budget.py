@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from support.paths import ROOT
+from support.tools import tool
 
 SLACK = 0.02  # by which a package may lie below its ceilings before they are lowered
 
@@ -18,12 +16,7 @@ SLACK = 0.02  # by which a package may lie below its ceilings before they are lo
 @pytest.fixture(scope="module")
 def volume() -> ModuleType:
     """The counter of tools/, which no package imports."""
-    spec = importlib.util.spec_from_file_location("volume", ROOT / "tools" / "volume.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return tool("volume")
 
 
 @pytest.fixture(scope="module")

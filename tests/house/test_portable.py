@@ -90,7 +90,7 @@ def test_package__calls_nothing_that_windows_lacks() -> None:
 
 def test_lint__finds_each_kind() -> None:
     text = (
-        "import fcntl\nimport os\nos.fork()\nfrom signal import SIGALRM\np = '/tmp/x'\nget_context('fork')\nrun('ls', shell=True)\n"
+        "import fcntl\nimport os\nos.fork()\nfrom signal import SIGALRM\np = '/var/x'\nget_context('fork')\nrun('ls', shell=True)\n"
         "day.strftime('%-d')\npath.read_text()\nopen('x')\nopen('x', 'rb')\npath.write_text('y', encoding='utf-8')\n"
     )
     assert [line for line, _ in sorted(lacking(ast.parse(text)))] == [1, 3, 4, 5, 6, 7, 8, 9, 10]

@@ -13,9 +13,9 @@ SAME = 1e-9  # relative difference below which rates are equal
 TTLS = {None: "default", 300.0: "5min", 3600.0: "1h", 43200.0: "12h", 86400.0: "24h"}
 
 
-def near(one: float, two: float) -> bool:
+def near(first: float, second: float) -> bool:
     """Whether two rates are equal."""
-    return abs(one - two) <= SAME * max(abs(one), abs(two))
+    return abs(first - second) <= SAME * max(abs(first), abs(second))
 
 
 def document_of(sheet: PriceSheet, of_modes: Mapping[str, str]) -> dict[str, Any]:

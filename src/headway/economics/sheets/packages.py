@@ -15,7 +15,6 @@ import importlib.metadata
 import importlib.util
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,10 +104,10 @@ def of_file(path: Path) -> tuple[PriceSheet, ...]:
 
 def by_name(sheets: Sequence[PriceSheet]) -> dict[str, list[PriceSheet]]:
     """Sheets by provider and model, oldest first."""
-    named: dict[str, list[PriceSheet]] = {}
+    sheets_by_name: dict[str, list[PriceSheet]] = {}
     for sheet in sorted(sheets, key=catalogue.day):
-        named.setdefault(f"{sheet.provider}/{sheet.model}", []).append(sheet)
-    return named
+        sheets_by_name.setdefault(f"{sheet.provider}/{sheet.model}", []).append(sheet)
+    return sheets_by_name
 
 
 # -- a sheet from its sources ---------------------------------------------------------------------------------------------------
@@ -116,38 +115,38 @@ def by_name(sheets: Sequence[PriceSheet]) -> dict[str, list[PriceSheet]]:
 Documents = Sequence[Mapping[str, Any]]
 
 
-def documents_of(line: Line, packages: Packages, date: str, held: Documents) -> Iterator[dict[str, Any]]:
+def documents_of(line: Line, packages: Packages, date: str, present: Documents) -> Iterator[dict[str, Any]]:
     """The sheets of a line by date, as documents of the schema; what further sources add belongs to the newest.
 
-    `held` are those that the table at hand has: they stay where the first package does not have the model, and what another package that is
-    not installed added to them is added again.
+    `present` are those that the table at hand has: they stay where the first package does not have the model, and what a further package
+    that is not installed added to them is added again.
     """
     first, *rest = line.sources
     dated = packages.of(first)
     if not dated:
-        yield from map(dict, held)
+        yield from map(dict, present)
     for number, sheet in enumerate(dated):
         if sheet.as_of == catalogue.UNDATED and len(dated) > 1 and not line.since:
             continue  # superseded, and nobody says since when it held
-        sources, whole, of_modes = [packages.label(first)], sheet, dict[str, str]()
+        sources, joint, of_modes = [packages.label(first)], sheet, dict[str, str]()
         for source in rest if number == len(dated) - 1 else ():
-            before = {mode.name for mode in whole.modes}
+            before = {mode.name for mode in joint.modes}
             if offered := packages.of(source):
-                label, whole = packages.label(source), joined(whole, offered[-1], source.partition("=")[0] if "=" in source else "")
+                label, joint = packages.label(source), joined(joint, offered[-1], source.partition("=")[0] if "=" in source else "")
             else:
-                label = label_of(source, held)
-                whole = with_held(whole, held[-1], label) if label else whole
-            of_modes |= {mode.name: label for mode in whole.modes if mode.name not in before}
+                label = label_of(source, present)
+                joint = with_held(joint, present[-1], label) if label else joint
+            of_modes |= {mode.name: label for mode in joint.modes if mode.name not in before}
             sources += [label] * bool(label)
-        as_of = sheet.as_of if sheet.as_of != catalogue.UNDATED else since(line, sheet, len(dated) == 1, date, held)
-        yield document_of(replace(whole, provider=line.provider, model=line.model, as_of=as_of, source="; ".join(sources)), of_modes)
+        as_of = sheet.as_of if sheet.as_of != catalogue.UNDATED else since(line, sheet, len(dated) == 1, date, present)
+        yield document_of(replace(joint, provider=line.provider, model=line.model, as_of=as_of, source="; ".join(sources)), of_modes)
 
 
-def since(line: Line, sheet: PriceSheet, alone: bool, date: str, held: Documents) -> str:
+def since(line: Line, sheet: PriceSheet, alone: bool, date: str, present: Documents) -> str:
     """The first day of rates that are new to us, where the package does not say it: those at hand keep theirs."""
-    if not held or not alone:
+    if not present or not alone:
         return line.since or date
-    last = held_sheet(held[-1])
+    last = held_sheet(present[-1])
     same = near(last.rates.input, sheet.rates.input) and near(last.rates.output, sheet.rates.output)
     return line.since or last.as_of if same else date
 
@@ -157,34 +156,34 @@ def held_sheet(document: Mapping[str, Any]) -> PriceSheet:
     return sheet_of(SheetEntry(values={"currency": "USD", **document}, path="the table at hand"))
 
 
-def label_of(source: str, held: Documents) -> str:
+def label_of(source: str, present: Documents) -> str:
     """The label under which the table at hand has a source; "" where it has none."""
     package, _, name = source.rpartition("=")[2].partition(":")
-    match = re.search(rf"{package} [\w.]+ \({re.escape(name)}\)", held[-1]["source"]) if held else None
+    match = re.search(rf"{package} [\w.]+ \({re.escape(name)}\)", present[-1]["source"]) if present else None
     return match[0] if match else ""
 
 
 def with_held(sheet: PriceSheet, document: Mapping[str, Any], label: str) -> PriceSheet:
     """A sheet with what the one at hand has of a source: of further modes those that bear its label."""
-    whole, modes = joined(sheet, held_sheet(document), ""), document.get("modes", {})
+    joint, modes = joined(sheet, held_sheet(document), ""), document.get("modes", {})
     ours = {mode.name for mode in sheet.modes} | {name for name, mode in modes.items() if mode.get("source") == label}
-    return replace(whole, modes=tuple(mode for mode in whole.modes if mode.name in ours))
+    return replace(joint, modes=tuple(mode for mode in joint.modes if mode.name in ours))
 
 
-def joined(sheet: PriceSheet, other: PriceSheet, as_mode: str) -> PriceSheet:
+def joined(sheet: PriceSheet, peer: PriceSheet, as_mode: str) -> PriceSheet:
     """A sheet with what it lacks of another: a mode; or modes, caches of other times to live, shortest prefix and longest context."""
     if as_mode:
-        return replace(sheet, modes=(*sheet.modes, Mode(name=as_mode, rates=other.rates, tiers=other.tiers)))
-    least = sheet.min_prefix or other.min_prefix
-    if not near(sheet.rates.input, other.rates.input) or not near(sheet.rates.output, other.rates.output):
+        return replace(sheet, modes=(*sheet.modes, Mode(name=as_mode, rates=peer.rates, tiers=peer.tiers)))
+    least = sheet.min_prefix or peer.min_prefix
+    if not near(sheet.rates.input, peer.rates.input) or not near(sheet.rates.output, peer.rates.output):
         return replace(sheet, min_prefix=least)  # of another day or host: nothing of its prices goes beside these
-    alike = [(mode, next((peer for peer in other.modes if same_mode(mode, peer)), None)) for mode in sheet.modes]
+    alike = [(mode, next((peer for peer in peer.modes if same_mode(mode, peer)), None)) for mode in sheet.modes]
     modes = [mode if peer is None else replace(mode, rates=with_cache(mode.rates, peer.rates), tiers=with_tiers(mode.tiers, peer.tiers))
              for mode, peer in alike]  # fmt: skip
-    modes += [mode for mode in other.modes if mode not in [peer for _, peer in alike]]
+    modes += [mode for mode in peer.modes if mode not in [peer for _, peer in alike]]
     return replace(
-        sheet, modes=tuple(modes), rates=with_cache(sheet.rates, other.rates), tiers=with_tiers(sheet.tiers, other.tiers),
-        min_prefix=least, context_limit=sheet.context_limit or other.context_limit,
+        sheet, modes=tuple(modes), rates=with_cache(sheet.rates, peer.rates), tiers=with_tiers(sheet.tiers, peer.tiers),
+        min_prefix=least, context_limit=sheet.context_limit or peer.context_limit,
     )  # fmt: skip
 
 
@@ -194,17 +193,17 @@ def same_mode(mode: Mode, peer: Mode) -> bool:
                                       and {mode.name, peer.name} == {"fast", "priority"})  # fmt: skip
 
 
-def with_cache(rates: Rates, other: Rates) -> Rates:
+def with_cache(rates: Rates, extra: Rates) -> Rates:
     """Rates with the cache rates that only the other has; a write without a time to live is the shortest one."""
     ttls = {write.ttl_s for write in rates.cache_writes}
-    rest = [write for write in other.cache_writes if write.ttl_s not in ttls and write.ttl_s is not None] if rates.cache_writes else []
-    read = other.cache_read if rates.cache_read is None else rates.cache_read
+    rest = [write for write in extra.cache_writes if write.ttl_s not in ttls and write.ttl_s is not None] if rates.cache_writes else []
+    read = extra.cache_read if rates.cache_read is None else rates.cache_read
     return replace(rates, cache_read=read, cache_writes=tuple(sorted((*rates.cache_writes, *rest), key=lambda write: write.ttl_s or 0.0)))
 
 
-def with_tiers(tiers: Sequence[ContextTier], other: Sequence[ContextTier]) -> tuple[ContextTier, ...]:
+def with_tiers(tiers: Sequence[ContextTier], extra: Sequence[ContextTier]) -> tuple[ContextTier, ...]:
     """Context tiers with the cache rates that only the other's have."""
-    rates = {tier.above: tier.rates for tier in other}
+    rates = {tier.above: tier.rates for tier in extra}
     return tuple(replace(tier, rates=with_cache(tier.rates, rates.get(tier.above, tier.rates))) for tier in tiers)
 
 
@@ -214,7 +213,7 @@ def with_tiers(tiers: Sequence[ContextTier], other: Sequence[ContextTier]) -> tu
 @functools.cache
 def additions() -> tuple[Mapping[str, Any], ...]:
     """What no package has, with its sources."""
-    return tuple(tomllib.loads((facts.PACKAGED / "sheet_additions.toml").read_text(encoding="utf-8"))["additions"])
+    return tuple(facts.read(facts.PACKAGED / "sheet_additions.toml")["additions"])
 
 
 def of_sheet(addition: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
@@ -256,13 +255,13 @@ def overtaken() -> Iterator[str]:
 
 def texts(packages: Packages, date: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """The text of each file by name; `tables` are those at hand, as documents."""
-    written: dict[str, str] = {}
+    by_file: dict[str, str] = {}
     for line in lines():
         table = tables.get(line.file, {})
         versions = dict(VERSIONS.findall(table.get("packages", ""))) | dict(packages.versions)
-        said = ", ".join(f"{name} {versions[name]}" for name in PACKAGES if name in versions)
-        written.setdefault(line.file, HEAD.format(packages=said, date=date, name=line.file))
-        held = [one for one in table.get("sheets", ()) if (one["provider"], one["model"]) == (line.provider, line.model)]
-        for document in documents_of(line, packages, date, held):
-            written[line.file] += "\n[[sheets]]\n" + "".join(f"{row}\n" for row in lines_of(completed(document)))
-    return written
+        said_versions = ", ".join(f"{name} {versions[name]}" for name in PACKAGES if name in versions)
+        by_file.setdefault(line.file, HEAD.format(packages=said_versions, date=date, name=line.file))
+        present = [sheet for sheet in table.get("sheets", ()) if (sheet["provider"], sheet["model"]) == (line.provider, line.model)]
+        for document in documents_of(line, packages, date, present):
+            by_file[line.file] += "\n[[sheets]]\n" + "".join(f"{row}\n" for row in lines_of(completed(document)))
+    return by_file

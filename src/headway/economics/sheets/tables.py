@@ -24,12 +24,12 @@ def _words(tables: list[SheetTable]) -> str:
     names, first = sorted(table.name for table in tables), tables[0]
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     whose = "shipped" if first.ships else "yours"
-    made = f"{first.packages}, read {first.read}" if first.read else "by hand"
+    origin = f"{first.packages}, read {first.read}" if first.read else "by hand"
     old = age("price sheets", first.read)
     behind = [table.name for table in tables if not table.ships and first.read < _shipped_day(table.name)]
     marks = [f"{old}: headway update reads newer packages"] * bool(old)
     marks += [f"older than the shipped {', '.join(behind)}: headway update, or --shipped"] * bool(behind)
-    return f"table{'s' * (len(names) > 1)} {', '.join(names[:MOST])}{more} ({whose}; {'; '.join([made, *marks])})"
+    return f"table{'s' * (len(names) > 1)} {', '.join(names[:MOST])}{more} ({whose}; {'; '.join([origin, *marks])})"
 
 
 def _shipped_day(name: str) -> str:

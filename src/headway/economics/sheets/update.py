@@ -55,17 +55,17 @@ def installed() -> Packages:
 
 def _at_hand(home: Path, name: str) -> Mapping[str, Any]:
     """The user's table of a name, else the shipped one; a user's that cannot be read is told and made anew."""
-    own, ships = home / "sheets" / f"{name}.toml", facts.PACKAGED / "sheets" / f"{name}.toml"
-    if not own.is_file():
+    users, ships = home / "sheets" / f"{name}.toml", facts.PACKAGED / "sheets" / f"{name}.toml"
+    if not users.is_file():
         return facts.read(ships)
     try:
-        document = facts.read(own)
-        sheets_of(document, own)
+        document = facts.read(users)
+        sheets_of(document, users)
     except BadFile as error:
         note(f"{error}: made anew from the table that ships")
         return facts.read(ships)
     if not document.get("read"):
-        raise BadFile(own, "was written by hand, and would be overwritten: another name for it keeps both")
+        raise BadFile(users, "was written by hand, and would be overwritten: another name for it keeps both")
     return document if str(document["read"]) >= str(facts.read(ships).get("read", "")) else facts.read(ships)
 
 
@@ -86,12 +86,12 @@ def _numbers(version: str) -> list[int]:
 
 def _of_table(name: str, path: Path, table: Mapping[str, Any], text: str) -> TableUpdate:
     """What the new text of a table changes; a table of the same sheets and packages stays."""
-    made = tomllib.loads(text)
-    old, new = (sheets_of(document, path) for document in (table, made))
-    stays = table["sheets"] == made["sheets"] and table.get("packages") == made["packages"]
+    document = tomllib.loads(text)
+    old, new = sheets_of(table, path), sheets_of(document, path)
+    stays = table["sheets"] == document["sheets"] and table.get("packages") == document["packages"]
     return TableUpdate(
         name=name, path=path, sheets=len(new), changes=tuple(changes(old, new)),
-        packages=made["packages"], read=str(table["read"]) if stays else made["read"], text="" if stays else text,
+        packages=document["packages"], read=str(table["read"]) if stays else document["read"], text="" if stays else text,
     )  # fmt: skip
 
 
