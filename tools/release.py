@@ -113,7 +113,8 @@ def tried(python: Path, wheel: Path, folder: Path) -> str:
         if not out.strip():
             raise SystemExit(f"headway {command}: no answer")
     ran([folder / "bin" / "python", "-m", "headway", "--help"], Path("/"), empty(folder))
-    version = ran([folder / "bin" / "python", "-c", "import headway, sys; print(sys.version.split()[0], headway.__file__)"], Path("/"))
+    which = "import headway, sys; print(sys.version.split()[0], headway.__file__)"
+    version = ran([folder / "bin" / "python", "-c", which], Path("/"), empty(folder))
     if str(folder) not in version:
         raise SystemExit(f"another headway answers: {version}")
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -172,6 +173,7 @@ def runners(wheel: Path, folder: Path) -> list[str]:
 
 def main() -> None:
     """Build, check, try, and write the checksums."""
+    os.environ.pop("PYTHONPATH", None)  # what is tried is the wheel
     shutil.rmtree(DIST, ignore_errors=True)
     files = built(DIST)
     wheel = next(path for path in files if path.suffix == ".whl")

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+import headway as hw
 from headway import QUESTIONS
 from headway.cli.main import parsed
+from headway.core.errors import BadValue, UnknownName
 from headway.core.question import question_of
 from headway.report import output
 from headway.report.pictures.file import svg
@@ -169,3 +171,22 @@ def test_plot__verbs_without_a_picture_refuse_in_one_line(argv: str) -> None:
     question, _ = parsed(argv.split())
     with pytest.raises(BadValue, match="a verb that draws"):
         output.draw(question.answer())
+
+
+@pytest.mark.parametrize(("words", "picture"), [
+    ("list chips", "hbm,hbm-bw"), ("list models", "total_params,active_params"),
+    ("serve llama-3.1-8b --on h100-sxm --batch 1..512*2 --context 4k", "batch,step_s"),
+])  # fmt: skip
+def test_picture__of_any_two_columns_has_a_dot_for_each_row(words: str, picture: str) -> None:
+    """Also of verbs that draw nothing themselves; rows that do not fit or lack a number have none."""
+    result = hw.command(words)
+    x, y = picture.replace("-", "_").split(",")
+    wants = sorted((row[x], row[y]) for row in result.rows() if None not in (row[x], row[y]) and row.get("fits", True))
+    dots = next(rows for rows in result.plot(picture=picture).data.values() if rows and y in rows[0])
+    assert sorted((row["x"], row[y]) for row in dots) == pytest.approx(wants) and wants
+
+
+def test_picture__two_columns_that_cannot_be_drawn_are_one_line() -> None:
+    for picture, wants in (("hbm,name", "numbers"), ("hbm,hbmbw", "hbm_bw"), ("hbm,hbm_bw,flops", "X,Y")):
+        with pytest.raises((BadValue, UnknownName), match=wants):
+            hw.command("list chips").plot(picture=picture)

@@ -257,4 +257,4 @@ def help_of(flag: QuestionField) -> str:
 def pictures_of(question: type[Question]) -> str:
     """Sentence of `--picture`."""
     names = "; ".join(f"{name} ({sentence})" for name, sentence in question.pictures)
-    return f"what to draw: {names}" if names else "no picture: this verb draws nothing"
+    return "what to draw: " + "; ".join(filter(None, [names, "X,Y: one column of the rows against another"]))

@@ -16,7 +16,7 @@ from headway.core.listing import MOST, Rows, cell, clean, first_rows, headings, 
 from headway.core.notes import Notebook
 from headway.core.question import question_of
 from headway.core.units import plain
-from headway.report.pictures import frame
+from headway.report.pictures import frame, grid
 from headway.report.words import NO_ROW, number_of, with_clause
 
 if TYPE_CHECKING:
@@ -341,7 +341,15 @@ def describe(answer: Answer, borrowed: str = "") -> None:
 
 
 def draw(answer: Answer, view: View | None = None, name: str = "") -> Picture:
-    """The picture that `--plot` writes: the answer's own, or the one of its pictures that is named."""
+    """The picture that `--plot` writes: the answer's own, the one of its pictures that is named, or of two columns, as X,Y."""
+    if "," in name:
+        x, y, *more = (key.strip().replace("-", "_") for key in name.split(","))
+        for key in (x, y):
+            if key not in answer.rows.keys():  # noqa: SIM118 -- a listing's columns
+                raise UnknownName("column", key, answer.rows.keys())
+        if more:
+            raise BadValue("--picture", name, "two columns, X,Y")
+        return grid.of_columns(list(answer.rows), x, y, view or frame.View())
     if not answer.pictures:
         verbs = ", ".join(verb for verb in QUESTIONS if question_of(verb).pictures)
         raise BadValue("--plot", "an answer without a picture", f"a verb that draws: {verbs}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from headway.core import columns
@@ -51,13 +53,29 @@ def picture(rows: Rows, x: str, ys: Sequence[str], series: Sequence[str], view: 
     return compose(view, panels, title=title, subtitle="; ".join([about, *lacks]), caption=caption or ", ".join(parts) + ".")
 
 
+def of_columns(rows: Rows, x: str, y: str, view: View) -> Picture:
+    """Picture of one column against another: a dot for each row that fits and has both numbers."""
+    points = [row for row in rows if _is_number(row.get(x)) and _is_number(row.get(y)) and row.get("fits", True)]
+    if not points:
+        raise BadValue("--picture", f"{x},{y}", "two columns that hold numbers in the same rows")
+    across = doc(x) if doc(x)[1:2].isupper() else doc(x)[:1].lower() + doc(x)[1:]
+    most = f", the first {MOST_POINTS:,} drawn" if len(points) > MOST_POINTS else ""
+    plot = _plot({"": points[:MOST_POINTS]}, points[:MOST_POINTS], x, y, 0, 1, is_joined=False)
+    about = f"{len(points):,} of {len(rows):,} rows{most}"
+    return compose(view, [[plot]], title=f"{doc(y)} against {across}", subtitle=about, caption="Each dot is a row.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def curve_name(row: Mapping[str, Any], series: Sequence[str]) -> str:
     """What tells a curve from the others."""
     return ", ".join(str(row[key]) if key in ("model", "system", "line", "law") else f"{heading(key)} {cell(key, row)}" for key in series)
 
 
-def _plot(curves: Mapping[str, Rows], rows: Rows, x: str, key: str, number: int, panels: int) -> Plot:
-    floor, low, high = (end if end in columns.declared() else "" for end in ends(key))
+def _plot(curves: Mapping[str, Rows], rows: Rows, x: str, key: str, number: int, panels: int, is_joined: bool = True) -> Plot:
+    floor, low, high = (end if is_joined and end in columns.declared() else "" for end in ends(key))
     keys = [key, *filter(None, (floor, low, high))]
     across = [row[x] for row in rows]
     is_log = min(across) > 0 and max(across) / min(across) >= 8
@@ -68,7 +86,8 @@ def _plot(curves: Mapping[str, Rows], rows: Rows, x: str, key: str, number: int,
         common = {"rows": mine, "meaning": meaning, "data": f"curve{place}"}
         parts += [Series(**common, width=0, band=(low, high))] if low else []
         parts += [Series(**common, y=floor, width=1.2, dash=(1, 3))] if floor else []
-        parts.append(Series(**common, y=key, text=text, dash=DASHES[place], dots=22 if len(mine) <= MOST_DOTTED else 0))
+        dots = 22 if len(mine) <= MOST_DOTTED or not is_joined else 0
+        parts.append(Series(**common, y=key, text=text, dash=DASHES[place], dots=dots, width=2 * is_joined))
     return Plot(
         name=f"grid{number}", parts=parts, heading=doc(key), columns=panels, height=260,
         x=AxisScale(doc(x), across, columns.unit(x), log=is_log, base=2 if x in BINARY and is_log else 10, most=6, room=0.02),
