@@ -183,7 +183,7 @@ def test_picture__of_any_two_columns_has_a_dot_for_each_row(words: str, picture:
     x, y = picture.replace("-", "_").split(",")
     wants = sorted((row[x], row[y]) for row in result.rows() if None not in (row[x], row[y]) and row.get("fits", True))
     dots = next(rows for rows in result.plot(picture=picture).data.values() if rows and y in rows[0])
-    assert sorted((row["x"], row[y]) for row in dots) == pytest.approx(wants) and wants
+    assert sorted((row["x"], row[y]) for row in dots) == wants != []
 
 
 def test_picture__two_columns_that_cannot_be_drawn_are_one_line() -> None:
