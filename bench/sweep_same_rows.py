@@ -94,7 +94,8 @@ def main() -> None:
             flags = {"processes": ["--processes", "2"], "chunks": ["--processes", "2", "--chunk", "1s"], "one": ["--processes", "1"]}[mode]
             text, memory = run(str(study), *into, *flags)
         parts = len(list((folder / mode).glob("*/*.parquet")))
-        print(f"{mode:10} {time.perf_counter() - began:7.1f} s  client {memory / 1000:.0f} MB  {parts} parts  {text.splitlines()[0]}", flush=True)
+        seconds = time.perf_counter() - began
+        print(f"{mode:10} {seconds:7.1f} s  client {memory / 1000:.0f} MB  {parts} parts  {text.splitlines()[0]}", flush=True)
 
 
 if __name__ == "__main__":
