@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
-from headway.core.errors import HeadwayError, MissingExtra
+from headway.core.errors import BadValue, HeadwayError, MissingExtra
 from headway.core.progress import tell
+from headway.report.words import number_of
 from headway.study import manifest, worker
 from headway.study.run import Workers
 
@@ -22,6 +24,8 @@ def workers(address: str) -> Workers:
         from distributed.scheduler import KilledWorker
     except ImportError:
         raise MissingExtra("--cluster", "cluster") from None
+    if not re.fullmatch(r"\w+://\S+:\d+", address):
+        raise BadValue("--cluster", address, "the address that `dask scheduler` prints, such as tcp://10.0.0.5:8786")
     for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says it when the cluster has gone
     place = f"the cluster at {address}"
@@ -37,7 +41,7 @@ def workers(address: str) -> Workers:
         with client.get_executor(pure=False, retries=0) as executor:
             yield executor
 
-    return Workers(open_executor, count, f"{count} cluster workers", (KilledWorker,), client.close)
+    return Workers(open_executor, count, f"{number_of(count, 'worker')} of {place}", (KilledWorker,), client.close)
 
 
 def _check(client: object, place: str) -> int:

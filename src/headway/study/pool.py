@@ -52,8 +52,9 @@ def processes(count: int) -> Iterator[Executor]:
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
         for process in spawn.processes:
-            if process.is_alive():
-                process.terminate()
+            process.terminate()
+        for process in spawn.processes:
+            process.join(1)
 
 
 def _begin() -> None:

@@ -57,7 +57,7 @@ class Workers:
             return None
         except (OSError, CancelledError) as error:
             why = str(error) or type(error).__name__
-            raise HeadwayError(f"{self.place} is gone ({why}): every finished chunk is there, the same command goes on") from None
+            raise HeadwayError(f"no more word from {self.place} ({why}): every finished chunk is there, the same command goes on") from None
 
     def drop(self) -> None:
         """Leave an executor whose workers have died."""

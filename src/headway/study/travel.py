@@ -17,6 +17,7 @@ from headway.core.files import write_whole
 from headway.core.question import Question
 from headway.core.question_files import hash_of
 
+FILE = user_file.FileKind("a file that a worker needs", user_file.GIB)
 HOMES = ("HEADWAY_CATALOG", "XDG_CONFIG_HOME")  # where a process looks for a catalogue of the user's own
 
 
@@ -45,7 +46,7 @@ class Luggage:
     def loaded(self, hashes: tuple[str, ...]) -> Luggage:
         """The luggage with the bytes of these hashes."""
         paths = {digest: path for path, digest in self.files.items()}
-        return replace(self, contents={digest: user_file.data_of(paths[digest], user_file.ANY) for digest in hashes})
+        return replace(self, contents={digest: user_file.data_of(paths[digest], FILE) for digest in hashes})
 
     @contextmanager
     def unpacked(self) -> Iterator[Callable[[Question], Question] | None]:
@@ -76,7 +77,7 @@ class Luggage:
             target = _at(root, path)
             if not target.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(target, user_file.data_of(_cache() / digest, user_file.ANY))
+                write_whole(target, user_file.data_of(_cache() / digest, FILE))
         return root
 
     def _relocated(self, question: Question, root: Path) -> Question:

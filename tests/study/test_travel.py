@@ -1,0 +1,54 @@
+"""Files of the user's on a worker that does not have them: their bytes come once, by hash, and the rows are those of the client."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headway.study import check, manifest, travel, worker
+from headway.study.file import read
+
+parquet = pytest.importorskip("pyarrow.parquet")
+CONFIG = Path(__file__).parent.parent / "contract" / "golden" / "inputs" / "config.json"
+CHIP = '[facts]\npeak_bf16 = "1 PFLOPS"\nhbm = "100 GB"\nhbm_bw = "{bandwidth} TB/s"\n'
+
+
+def rows(part: worker.AnsweredChunk, folder: Path) -> list[dict[str, object]]:
+    path = folder / "part.parquet"
+    path.write_bytes(part.data)
+    return parquet.ParquetFile(path).read().to_pylist()
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_files__come_to_a_worker_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absolute: bool) -> None:
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    (home / "own" / "chips").mkdir(parents=True)
+    cache.mkdir()
+    shutil.copy(CONFIG, home / "mine.json")
+    (home / "own" / "chips" / "zeta_9.toml").write_text(CHIP.format(bandwidth=5))
+    before = str(home) + "/" if absolute else ""
+    (home / "study.toml").write_text(
+        f'[[questions]]\nverb = "serve"\nmodel = "{before}mine.json"\non = "zeta-9"\ncatalog = ["{before}own"]\n'
+        '[questions.grid]\ntp = [1]\ncontext = ["1k", "2k"]\n'
+    )
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(travel, "_cache", lambda: cache)
+    study = read("study.toml")
+    bags = travel.luggage(check.checked(study))
+    assert {Path(path).name for path in bags.files} == {"mine.json", "zeta_9.toml"}
+    job = worker.Job(name="x", block=study.blocks[0], first=0, last=study.blocks[0].groups, sweep="s", build=manifest.build(), luggage=bags)
+    at_home = worker.answer(job)
+    assert isinstance(at_home, worker.AnsweredChunk) and not at_home.failed and not list(cache.iterdir())
+    packed = dataclasses.replace(job, luggage=bags.loaded(tuple(bags.files.values())))
+    monkeypatch.chdir(tmp_path)
+    home.rename(tmp_path / "away")
+    lack = worker.answer(job)
+    assert isinstance(lack, worker.Lack) and set(lack.hashes) == set(bags.files.values())
+    abroad = worker.answer(packed)
+    assert isinstance(abroad, worker.AnsweredChunk) and rows(abroad, tmp_path) == rows(at_home, tmp_path)
+    again = worker.answer(job)  # by hash, without the bytes
+    assert isinstance(again, worker.AnsweredChunk) and rows(again, tmp_path) == rows(at_home, tmp_path)
+    assert Path.cwd() == tmp_path
