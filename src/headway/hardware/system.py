@@ -221,8 +221,8 @@ def of_count(machine: System, chips: int) -> System:
     if of_chips and int(domain) == min(int(usual := usual_domain(machine.chip)), now):  # not of a size of the user's
         domain = usual
     size = 1 if of_chips else now // times
-    whole = f"{-(-chips // size)}x{member}" if chips > now else machine.name
-    name = whole if chips > now and chips % size == 0 else f"{chips} of {whole}"
+    larger = f"{-(-chips // size)}x{member}" if chips > now else machine.name
+    name = larger if chips > now and chips % size == 0 else f"{chips} of {larger}"
     count = known(chips, f"{machine.name}.chips", "", "derived", "a number of chips that the question leaves open")
     return replace(machine, chips=count, name=name, scale_up_domain=min(domain, count), fixed_count=True)
 
