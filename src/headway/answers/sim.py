@@ -470,9 +470,15 @@ def _talking_users(args: Simulate, users: tuple[int, ...], prompt: Lengths, outp
     loads, totals = [], [max(count or max(round(PER_USER * number * turns.mean), FEWEST), number) for number in users]
     within_memory(args, totals)
     for number, total in zip(users, totals, strict=True):
-        traffic = generate_talking_users(number, think, prompt, output, turns, total, seed(args))
-        loads.append(LoadingPlan(traffic=traffic, rate=None, users=number, sends=total))
+        loads.append(_talking_load(args, number, think, prompt, output, turns, total, total))
     return loads
+
+
+def _talking_load(args: Simulate, users: int, think: Any, prompt: Any, output: Any, turns: Any, sends: int, count: int) -> LoadingPlan:
+    """Users who send so many requests of conversations, of which there are `count` and some more."""
+    traffic = generate_talking_users(users, think, prompt, output, turns, count, seed(args))
+    longer = partial(_talking_load, args, users, think, prompt, output, turns, sends)
+    return LoadingPlan(traffic=traffic, rate=None, users=users, sends=sends, longer=longer)
 
 
 def seed(args: Simulate) -> int:

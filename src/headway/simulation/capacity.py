@@ -260,8 +260,8 @@ def printable(rate: float) -> float:
 
 
 def meets_limits(row: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
-    """Whether a row is stable, at most at capacity, and meets every limit; a missing figure fails its limit."""
-    above = (row.get("utilisation") or 0.0) > 1.0
+    """Whether a row is stable, at most at capacity, not to be lost at a stop, and meets every limit; a missing figure fails its limit."""
+    above = (row.get("utilisation") or 0.0) > 1.0 or row.get("recovers") is False
     return bool(row["stable"]) and not above and all(row.get(key) is not None and row[key] <= most for key, most in limits.items())
 
 
