@@ -108,8 +108,11 @@ def test_ids_in_order__are_found_as_if_listed(way: str, how: str) -> None:
 
 @pytest.mark.parametrize(
     ("arrivals", "changes"),
-    [("poisson", {}), ("bursty:3", {"capacity": 1500}), ("poisson", {"accept": 2.5}), ("poisson", {"law": "1e-3 + 0.04 / (batch + prompts)"})],
-)
+    [
+        ("poisson", {}), ("bursty:3", {"capacity": 1500}), ("poisson", {"accept": 2.5}),
+        ("poisson", {"law": "1e-3 + 0.04 / (batch + prompts)"}),
+    ],
+)  # fmt: skip
 def test_least_loaded__chooses_the_fewest_in_service(arrivals: str, changes: dict[str, Any]) -> None:
     prompt, output = parse_lengths("lognormal:300,1", "prompt"), parse_lengths("lognormal:60,1", "output")
     run = play(generate(parse_arrivals(arrivals, 40.0), prompt, output, 1500, 2), 5, "least-loaded", None, **changes)

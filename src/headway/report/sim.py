@@ -222,8 +222,9 @@ def _settling(row: Row) -> list[str]:
 
 def _on_hits(row: Row) -> str:
     """Clause on a load that only a filled prefix cache carries."""
-    after = {None: "", True: "; it comes back after a stop of a minute", False: "; a burst that empties the cache stays"}
-    return f"lives on its prefix hits: without them it carries {serving.value(row, 'capacity_without_hits_req_per_s')}{after[row['recovers']]}"
+    after = {None: "", True: "; it comes back after a stop of two minutes", False: "; a burst that empties the cache stays"}
+    without = serving.value(row, "capacity_without_hits_req_per_s")
+    return f"lives on its prefix hits: without them it carries {without}{after[row['recovers']]}"
 
 
 def _by_seed(row: Row) -> str:

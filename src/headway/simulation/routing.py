@@ -218,7 +218,7 @@ def changes(state: State, rules: Rules, step: Step) -> float:
 
 
 def least_s(state: State, rules: Rules, request: int, output_so_far: int) -> float:
-    """Least seconds of the steps of an answer after its next token: those of a batch of one without context; 0 where users leave or steps fall."""
+    """Least seconds of the steps of an answer after its next token: those of one request without context; 0 if not known ahead."""
     if rules.leaving or rules.falling:
         return 0.0
     return SHORTER * state.line[3] * steps_left(state.lengths[2 * request + OUTPUT] - output_so_far - 1, rules.accept)

@@ -113,7 +113,7 @@ class Trial:
         return replace(verdict, without_hits=able.per_s, recovers=self.recovers(load, run, able, most))
 
     def recovers(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity, most: int) -> bool | None:
-        """Whether a load that an empty cache does not carry is carried again after a stop of a minute, or of a conversation if longer.
+        """Whether a load that an empty cache does not carry is carried again after a stop of two minutes, or of a conversation if longer.
 
         Who waits then comes at once, and while the queue lasts what a conversation left is dropped before its next turn: either hits
         come back before the queue grows, or never.
@@ -123,7 +123,7 @@ class Trial:
         talks = int((~turns_of(run.traffic).later).sum())
         pauses = 0.0 if run.traffic.pause is None else float(run.traffic.pause.sum())
         stop_s = max(settled.STOP_S, (float(np.nansum(run.finish - run.arrival)) + pauses) / talks)
-        load = load.longer(min(int(settled.STOPS * stop_s * load.rate) + len(run.traffic), most))
+        load = load.longer(max(1, min(int(settled.STOPS * stop_s * load.rate), most)))
         load = replace(load, traffic=settled.after_stop(load.traffic, stop_s), longer=None)
         again = self.run(load)
         if again.interrupted:
@@ -170,9 +170,9 @@ class Trial:
             think=load.think, users=load.users, sends=load.sends, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
             patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
-        if load.longer is not None and not run.interrupted and int((~run.refused).sum()) < load.sends:  # users gave conversations up
-            if int((~turns_of(load.traffic).later).sum()) < TALKS_EACH * load.sends:
-                return self.run(load.longer(2 * len(load.traffic)))
+        talks_ended = load.longer is not None and not run.interrupted and int((~run.refused).sum()) < load.sends
+        if load.longer and talks_ended and int((~turns_of(load.traffic).later).sum()) < TALKS_EACH * load.sends:
+            return self.run(load.longer(2 * len(load.traffic)))  # for users who gave conversations up
         return replace(run, first_token_factor=self.fleet.first_token_factor)
 
     def rows(self, load: LoadingPlan, able: MeasuredCapacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
