@@ -55,14 +55,14 @@ def rises(source: str, seats: int, budget: int, longest: int) -> bool:
     [True, False]
     """
     step, sizes = plain(source), np.unique(np.geomspace(1, seats, SIZES).astype(int))
-    held = np.array([0, *sizes[::4]])  # longest requests whose cache is read
+    full = np.array([0, *sizes[::4]])  # longest requests whose cache is read
     prompts = [(0.0, 1.0), (1.0, 1.0), (budget / 2, min(2.0, seats)), (float(budget), float(seats))]
     try:
-        times = np.array([[[step(float(size), float(longest * full), tokens, tokens**2 / 2, count) for tokens, count in prompts]
-                           for full in held] for size in sizes])  # fmt: skip
+        times = np.array([[[step(float(size), float(longest * requests), tokens, tokens**2 / 2, count) for tokens, count in prompts]
+                           for requests in full] for size in sizes])  # fmt: skip
     except (ArithmeticError, ValueError):  # a law of the user's own, which has no value there
         return False
-    times[held[None, :] > sizes[:, None]] = 0.0  # more than such a batch can have read
+    times[full[None, :] > sizes[:, None]] = 0.0  # more than such a batch can have read
     most = times
     for axis in range(times.ndim):
         most = np.maximum.accumulate(most, axis)
