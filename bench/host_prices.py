@@ -5,7 +5,8 @@ cheaper of one pool and prefill apart. A list price is within where it lies betw
 price, 30 to 90 % of the hours at work, a margin of 0 to 60 %. These terms are stated here and fitted to nothing.
 
 Then the list prices that `price` says hosts would ask, each family left out: both rates within their ends, over models, and over the
-lines of HOSTS.csv, a price of one host each (model, service_tier, input_usd_per_mtok, output_usd_per_mtok).
+lines of HOSTS.csv, a price of one host each (provider, model, service_tier, input_usd_per_mtok, output_usd_per_mtok), told as to anybody
+and told with the host's own level, which its prices of other families give.
 """
 
 import csv
@@ -80,14 +81,30 @@ def listed(hosts=""):
     print(f"list prices forwards: {score.models} models, both rates within a width of {score.width:.3g}: {score.coverage:.0%}")
     if not hosts:
         return
-    by, half, within = {verdict.example.model: verdict for verdict in verdicts}, log(float(LIST_FACTOR)), []
+    by, half = {verdict.example.model: verdict for verdict in verdicts}, log(float(LIST_FACTOR))
+    families, names, errors = [], [], []
     for line in csv.DictReader(Path(hosts).read_text(encoding="utf-8").splitlines()):
         verdict = by.get(line["model"]) if line["service_tier"] == "standard" else None
         if verdict is not None:
             told = (verdict.over_input * verdict.example.input, verdict.over_output * verdict.example.output)
             asked = (float(line[f"{name}_usd_per_mtok"]) / 1e6 for name in ("input", "output"))
-            within.append(all(abs(log(one / other)) <= half for one, other in zip(told, asked, strict=True)))
-    print(f"every host's price of each: {len(within)}, both within: {np.mean(within):.0%}")
+            errors.append([log(one / other) for one, other in zip(asked, told, strict=True)])
+            families.append(verdict.example.family)
+            names.append(line["provider"])
+    errors = np.array(errors)
+    levels = np.array([level(name, family, names, families, errors) for name, family in zip(names, families, strict=True)])
+    for words, left in (("", errors), (", its own level known from other families", errors - levels)):
+        within = (abs(left) <= half).all(axis=1).mean()
+        print(f"every host's price of each{words}: {len(left)} of {len(set(names))} hosts, both within: {within:.0%}")
+
+
+def level(name, family, names, families, errors):
+    """What a host asks over the forecast for other families, in the middle of the logarithms, a vote a family and one for no level."""
+    lines = {}
+    for at, (host, kind) in enumerate(zip(names, families, strict=True)):
+        if host == name and kind != family:
+            lines.setdefault(kind, []).append(errors[at])
+    return sum((np.mean(of_family, axis=0) for of_family in lines.values()), np.zeros(2)) / (len(lines) + 1)
 
 
 if __name__ == "__main__":

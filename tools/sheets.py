@@ -17,7 +17,17 @@ from pathlib import Path
 
 from headway.core.catalog import PACKAGED
 from headway.economics.sheets.documents import changes, differences
-from headway.economics.sheets.packages import PACKAGES, Packages, lines, overtaken, price_files, read_packages, texts
+from headway.economics.sheets.packages import (
+    PACKAGES,
+    Packages,
+    documents_of,
+    lines,
+    overruled,
+    overtaken,
+    price_files,
+    read_packages,
+    texts,
+)
 from headway.economics.sheets.schema import sheets_of
 
 SHEETS = PACKAGED / "sheets"
@@ -36,7 +46,7 @@ def quoted(path: Path) -> str:
 
 
 def disagreements(packages: Packages) -> Iterator[str]:
-    """Rates on which a further source differs from the first, which counts."""
+    """Rates on which a further source, or facts of caches on which an addition, differs from the first source, which counts."""
     for line in lines():
         first, *rest = line.sources
         for source in rest:
@@ -44,6 +54,8 @@ def disagreements(packages: Packages) -> Iterator[str]:
             other = [text for text in found if not text.endswith("not stated")]
             if other:
                 yield f"{line.provider}/{line.model}: {packages.label(source)} has {'; '.join(other)}"
+        for document in documents_of(line, packages, "", ()):
+            yield from overruled(document)
 
 
 def main(words: Sequence[str]) -> int:

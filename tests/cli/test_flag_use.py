@@ -48,6 +48,9 @@ def test_edits__of_nothing_are_refused(cli: Cli, command: str, edit: str) -> Non
     [
         "show chip h200 --context 5", "show model llama-3.1-8b --set chip.hbm_bw=1TB/s", f"{SIM} --users 4 --arrivals even",
         f"{SIM} --rate 2 --reload cost", f"{SIM} --rate 2 --routing least-loaded", f"{DENSE} --hit-rate 0.9",
+        f"{SIM} --users 4 --replicas 2 --routing least-loaded", f"{SIM} --users 4 --policy disaggregated --routing least-loaded",
+        f"{SIM} --rate 2 --policy disaggregated --replicas 2 --routing least-loaded",
+        f"{SIM} --rate 2 --policy disaggregated --prefill-replicas 2 --routing round-robin",
     ],
 )  # fmt: skip
 def test_flags__of_other_questions_are_refused(cli: Cli, command: str) -> None:

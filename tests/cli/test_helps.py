@@ -108,3 +108,21 @@ def test_train__a_faster_row_behind_the_best_says_why(cli: Cli) -> None:
         faster = [row for row in rows if row["fits"] and row["step_s"] < rows[0]["step_s"]]
         assert all("faster, less plain: " in row["why"] for row in faster)
         assert all(not row["why"] for row in rows if row["fits"] and row not in faster)
+
+
+@pytest.mark.parametrize("command", [
+    "llama-3.1-8b --on h100-sxm,l40s --chip-price 2.125,1..4*2 --prompt 2k --output 300 --set chip.hbm=24GB,96GiB",
+    "llama-3.1-8b,qwen3-8b --on l40s,h100-sxm --rate 60 --no-check --prompt 2k --output 300 --set chip.hbm_bw=1TB/s,3TB/s",
+])  # fmt: skip
+def test_plan__helps_of_lists_are_of_the_best_row(cli: Cli, command: str) -> None:
+    """The printed command names the machine, the model and the edited values of the best row, and gives the printed figure."""
+    answer = cli.json("plan", *shlex.split(command))
+    best, printed = answer["rows"][0], [change["effect"].partition("try: headway ")[2] for change in answer["helps"]]
+    assert any(printed)
+    for effect, words in zip((change["effect"] for change in answer["helps"]), map(shlex.split, printed), strict=True):
+        if words:
+            after = cli.json(*words)["rows"][0]
+            assert {after["model"], words[1]} == {best["model"]} and words[words.index("--on") + 1] in best["system"]
+            assert not any("," in word for word in words)
+            key, unit = ("usd_per_month", "") if "/month" in effect else ("usd_per_1k_requests", "USD")
+            assert (format_value(after[key], unit) if unit else f"-> ${after[key]:,.0f}/month") in effect

@@ -139,7 +139,7 @@ def test_points__the_one_that_keeps_the_deadline_comes_first() -> None:
     machines = "1024xh100-sxm,2048xh100-sxm,4096xh100-sxm"
     answer = run("llama-3.1-70b", "--on", machines, "--tokens", "15T", "--seq", "8k", "--global-batch", "8M", "--deadline", "60d").out
     assert answer.startswith("fewest chips of 3 points is 4096xh100-sxm") and "within 60 d (chance" in answer.splitlines()[0]
-    assert [line.split()[0] for line in answer.splitlines()[3:6]] == ["4096xh100-sxm", "1024xh100-sxm", "2048xh100-sxm"]
+    assert [line.split()[0] for line in answer.splitlines()[3:6]] == ["4096xh100-sxm", "2048xh100-sxm", "1024xh100-sxm"]
 
 
 # -- properties -----------------------------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def test_kv__not_identified_by_a_flat_sheet(one_model: str) -> None:
 def test_kv__of_a_ladder_is_bounded_and_holds_the_published() -> None:
     found = ladders()
     score = ladder_score(found)
-    assert len({each.family for each in found}) == 6 and 0.8 <= score.coverage <= 0.97
+    assert len({each.ladder.family for each in found}) == 6 and 0.8 <= score.coverage <= 0.97
     assert {each.verdict for each in found} == {"bounded"}, "no ladder identifies KV: open models lie on both sides of its slope"
 
 

@@ -256,3 +256,13 @@ def test_bill__a_sheet_without_a_needed_rate_is_never_ranked() -> None:
         assert first.startswith("Cheapest is groq/llama-3.1-8b") and "not ranked" not in first
     alone = said(f"bill --sheet groq/llama-3.1-8b --prompt 8k --shared 6k {rest}")
     assert alone.startswith("groq/llama-3.1-8b states no rate for cached tokens: without a cache it costs")
+
+
+def test_additions__what_a_package_states_stays_and_the_difference_is_told() -> None:
+    addition = next(each for each in packages.additions() if "min_prefix" in each and "cache_block" in each)
+    bare = {key: addition.get(key, "2026-01") for key in ("provider", "model", "as_of")} | {"source": "a package"}
+    stated = bare | {"min_prefix": 2 * addition["min_prefix"], "cache_block": addition["cache_block"]}
+    assert packages.completed(dict(bare))["min_prefix"] == addition["min_prefix"] and not list(packages.overruled(bare))
+    assert packages.completed(dict(stated))["min_prefix"] == stated["min_prefix"]
+    [line] = packages.overruled(stated)
+    assert "min_prefix" in line and f"{stated['min_prefix']}, which counts" in line

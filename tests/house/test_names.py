@@ -23,7 +23,6 @@ EXCUSED: dict[tuple[str, str], str] = {
     ("evidence/questions.py", "each"): "a keyword of the public score()",
     ("core/formula.py", "done"): "an argument of the public replay()",
     ("economics/cache/problem.py", "ways"): "a keyword of the public cache(), handed on to plan()",
-    ("economics/price/price.py", "own"): "a keyword of the public price()",
     ("economics/speed_tiers.py", "ways"): "a keyword of the public speed ladder, handed on to plan()",
     ("evidence/claims/claim.py", "stated"): "the table [claim.stated] of data/claims/*.toml",
     ("evidence/claims/rows.py", "stated"): "a key of the JSON and a column of `headway lecture`",

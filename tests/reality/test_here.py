@@ -82,7 +82,16 @@ def test_host__cards_of_two_kinds_count_as_the_larger_kind() -> None:
 def test_host__an_integrated_unit_stands_back_behind_its_processor() -> None:
     strix = LINUX | {CPU_FILE: "model name\t: AMD RYZEN AI MAX+ 395 w/ Radeon 8060S\n"}
     cards = json.dumps({"card0": {"Card Series": "AMD Radeon 8060S Graphics", "VRAM Total Memory (B)": "536870912"}})
-    assert machine(described({"rocm-smi": cards}, strix), WHERE).name == "ryzen-ai-max-395"
+    with noted() as book:
+        assert machine(described({"rocm-smi": cards}, strix), WHERE).name == "ryzen-ai-max-395"
+    assert not book.texts
+
+
+def test_host__a_card_that_nobody_knows_is_left_out_aloud() -> None:
+    epyc = LINUX | {CPU_FILE: "model name\t: AMD EPYC 9654 96-Core Processor\n"}
+    with noted() as book:
+        assert machine(described({"nvidia-smi": "NVIDIA GeForce GTX 1060, 6144\n"}, epyc), WHERE).name == "epyc-9654"
+    assert any("GTX 1060 is no chip of the catalogue and is left out" in text for text in book.texts)
 
 
 def test_host__what_nobody_knows_is_one_line() -> None:

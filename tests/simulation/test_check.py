@@ -179,11 +179,11 @@ def test_check__overload_is_never_confident() -> None:
 
 
 def test_check__overload_is_seen_without_a_simulated_capacity() -> None:
-    """Plain Python does not simulate the capacity of hundreds of sequences; requests that fill memory or steps are overload."""
-    few, many = llama(policy=Policy(max_seqs=64)), llama()
-    capacity_req_per_s = check(few, offered(1.0), (), requests=400, how="plain").capacity_req_per_s or 0.0
-    over = check(many, offered(2.0 * capacity_req_per_s), LatencyLimits(tpot_p95=5.0), requests=400, how="plain")
-    assert over.capacity_req_per_s is None and not over.stable and not over.holds(0.5)
+    """As of a short play, requests that fill memory or steps are overload."""
+    able = check(llama(), offered(1.0), (), requests=400, how="plain").capacity_req_per_s or 0.0
+    for share, stable in ((0.5, True), (2.0, False)):
+        scene = playable(llama(), offered(share * able), 400, (0,), "plain", with_capacity=False)
+        assert scene.able is None and scene.play().stable == stable
 
 
 def test_check__expected_value_as_limit_is_even() -> None:
@@ -247,7 +247,7 @@ def test_scouted__decides_only_where_a_short_play_breaks_a_limit_by_far() -> Non
     hopeless = scouted(subject, load, tuple(far), work, (0,))
     assert hopeless is not None and not hopeless.is_met and not hopeless.holds(0.5) and hopeless.is_short
     assert not check(subject, load, far, requests=800, how="plain").is_met
-    assert scouted(subject, load, tuple(far), effort(tuple(LIMITS), PLAIN, None, 0.1), (0,)) is None
+    assert scouted(subject, load, tuple(far), effort(tuple(LIMITS), PLAIN, None, 0.1), (0,)) == hopeless
 
 
 @pytest.mark.parametrize("needed", [0.0, 0.3, 1.0])
@@ -265,11 +265,10 @@ def test_offered__one_source_alone() -> None:
         OfferedTraffic(rate=1.0)
 
 
-def test_effort__higher_percentiles_take_more_requests() -> None:
+def test_effort__higher_percentiles_take_more_requests_in_either_form() -> None:
     p95, p99 = ((limit_of(name, 1.0),) for name in ("ttft_p95", "ttft_p99"))
-    for how in (PLAIN, COMPILED):
-        assert effort(p99, how, None, 0.1).requests > effort(p95, how, None, 0.1).requests
-    assert effort(p95, PLAIN, None, 0.1).is_short and effort(p95, PLAIN, None, 0.1).requests < effort(p95, COMPILED, None, 0.1).requests
+    plain, compiled = ([effort(limits, how, None, 0.1) for limits in (p95, p99)] for how in (PLAIN, COMPILED))
+    assert plain[1].requests > plain[0].requests and [replace(work, how=COMPILED) for work in plain] == compiled
     with pytest.raises(BadValue, match="p99 TTFT"):
         effort(p99, PLAIN, 100, 0.1)
 

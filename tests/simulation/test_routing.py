@@ -42,9 +42,11 @@ def talks(count: int = 1500, rate: float = 4.0, shared: int = 0, gap: float = 20
     return replace(drawn, pause=None)  # each turn by itself, to whichever replica
 
 
-def play(traffic: Traffic, replicas: int, way: str, cache: Prefix | None, how: str = "plain", **changes: Any) -> SimulatedRun:
+def play(
+    traffic: Traffic, replicas: int, way: str, cache: Prefix | None, how: str = "plain", law: str = LAW, **changes: Any
+) -> SimulatedRun:  # fmt: skip
     asked = {"capacity": ROOM, "seats": 64, "caching": int(cache is not None), "block_tokens": BLOCK, "block_bytes": 1e6, **changes}
-    return simulate(traffic, pace(LAW, 64), RULES._replace(**asked), replicas=replicas, routing=way, prefix=cache, how=how)
+    return simulate(traffic, pace(law, 64), RULES._replace(**asked), replicas=replicas, routing=way, prefix=cache, how=how)
 
 
 def rate_of(run: SimulatedRun, cache: Prefix) -> float:
@@ -104,7 +106,13 @@ def test_ids_in_order__are_found_as_if_listed(way: str, how: str) -> None:
 # -- routing by load ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("arrivals", "changes"), [("poisson", {}), ("bursty:3", {"capacity": 1500}), ("poisson", {"accept": 2.5})])
+@pytest.mark.parametrize(
+    ("arrivals", "changes"),
+    [
+        ("poisson", {}), ("bursty:3", {"capacity": 1500}), ("poisson", {"accept": 2.5}),
+        ("poisson", {"law": "1e-3 + 0.04 / (batch + prompts)"}),
+    ],
+)  # fmt: skip
 def test_least_loaded__chooses_the_fewest_in_service(arrivals: str, changes: dict[str, Any]) -> None:
     prompt, output = parse_lengths("lognormal:300,1", "prompt"), parse_lengths("lognormal:60,1", "output")
     run = play(generate(parse_arrivals(arrivals, 40.0), prompt, output, 1500, 2), 5, "least-loaded", None, **changes)

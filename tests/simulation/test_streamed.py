@@ -122,6 +122,13 @@ def test_limit_memory__refuses_before_the_run(cli: Cli) -> None:
     assert cli(*ASKED, "--requests", 500, "--limit-memory", "100MB").status == 2
 
 
+@pytest.mark.parametrize("more", [("--find", "rate", "--so-that", "p99_ttft_s=1s"), ("--rate", 4, "--prefix-cache", "hbm:4GB")])
+def test_limit_memory__counts_longer_runs_that_the_answer_may_need(cli: Cli, more: tuple[Any, ...]) -> None:
+    words = ("sim", "llama-3.1-8b", "--on", "h100", "--prompt", 500, "--output", 20, "--turns", "4,3s", "--requests", 20_000, *more)
+    answer = cli(*words, "--limit-memory", "310MB")
+    assert answer.status == 2 and "its longest run may take" in answer.err and answer.err.count("\n") == 1
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say what a process held at most")
 @pytest.mark.parametrize("more", [("--turns", "5,60s"), ("--patience", "100s"), ()])

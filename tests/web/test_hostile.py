@@ -209,7 +209,7 @@ def test_memory__stays_flat(address: str) -> None:
     with httpx.Client(base_url=address, timeout=60) as client:
 
         def round_of_questions() -> None:
-            for number in range(150):
+            for number in range(60):
                 parts = ["answer", "table", *(["pictures"] if number % 5 == 0 else [])]  # which take most of the time
                 flags = {"on": "h100-sxm", "batch": f"1..{64 + number}*1.3"}
                 client.post("/api/ask", content=asked(flags=flags, parts=parts), headers=JSON)
@@ -219,7 +219,7 @@ def test_memory__stays_flat(address: str) -> None:
         server, workers = memory(process)
         round_of_questions()
         server_after, workers_after = memory(process)
-    print(f"server {server / 1e6:.0f} MB, workers {workers}; after 300 more requests {server_after / 1e6:.0f} MB, {workers_after}")
+    print(f"server {server / 1e6:.0f} MB, workers {workers}; after 120 more requests {server_after / 1e6:.0f} MB, {workers_after}")
     # Process by process: a worker that is started to rest, at whatever moment, is no growth, and there are never more than these.
     assert len(workers_after) <= 1 + SLOTS
     assert server_after < server * 1.1 + 10e6

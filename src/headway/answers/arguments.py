@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway.core import schema
+from headway.core import schema, units
 from headway.core.catalog import open_catalog
 from headway.core.errors import BadValue, IllegalLayout, UnknownName
 from headway.core.notes import borrow, note, remark
@@ -87,7 +87,7 @@ def systems(args: Question, machines: Any = None) -> list[tuple[Any, dict[str, A
     """The machines of --on or of another field, for each combination of --set values, with the edits that vary."""
     names = split(args.on if machines is None else machines, "--on")
     known_machines = with_market([system(name, catalog(args)) if isinstance(name, str) else name for name in names])
-    edits = [*(edit_values(text) for text in args.set), *_typed_price(args)]
+    edits = _edits(args)
     combinations = list(itertools.product(*(values for _, values in edits)))
     if len(known_machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
@@ -96,6 +96,29 @@ def systems(args: Question, machines: Any = None) -> list[tuple[Any, dict[str, A
     if getattr(args, "price_metric", "none of this verb") in (None, MARKET):
         remark(*filter(None, [market_kinds([machine for machine, _ in all_edited])]))
     return all_edited
+
+
+def _edits(args: Question) -> list[tuple[str, tuple[Any, ...]]]:
+    """Keys and values of --set and --chip-price, in the order in which `systems` combines them."""
+    return [*(edit_values(text) for text in args.set), *_typed_price(args)]
+
+
+def at_place(args: Any, place: int) -> Any:
+    """The question about one of its models on one of its `systems`, counted as a search does: its names and edited values alone."""
+    names = [split(args.model, "model"), split(args.on, "--on")]
+    typed = [*args.set, *(f"chip.price={args.chip_price}" for _ in _typed_price(args))]
+    edits = [[_one_value(text, key, value) for value in values] for text, (key, values) in zip(typed, _edits(args), strict=True)]
+    model, machine, *members = next(itertools.islice(itertools.product(*names, *edits), place, None))
+    price = {"chip_price": members[-1].partition("=")[2]} if len(typed) > len(args.set) else {}
+    return args.replace(model=model, on=machine, set=tuple(members[: len(args.set)]), **price)
+
+
+def _one_value(text: str, key: str, value: Any) -> str:
+    """An edit with one of its values, as it was typed or, of a range, as it is printed."""
+    field = editable()[key]
+    typed = [part.strip() for part in text.partition("=")[2].split(",") if ".." not in part]
+    printed = units.show(value, field.unit, 9).replace(" ", "")
+    return f"{key}={next((part for part in typed if schema.scalar(part, field, key) == value), printed)}"
 
 
 def _typed_price(args: Question) -> list[tuple[str, tuple[Any, ...]]]:

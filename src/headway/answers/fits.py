@@ -41,13 +41,16 @@ def run(args: Fits) -> output.Answer:
     pace = float(_number(args, "pace"))
     if args.model:
         models = arguments.models(args)
-        rows, too_large = fits.all_formats(models, question), []
+        rows, describe = fits.all_formats(models, question), words.of_formats
         if not rows:
             raise BadValue("--offload", args.offload, "a model with routed experts, and chips whose memory is not their host's")
     else:
-        models = [arguments.model(name, args) for name in _names(args)]
+        names, since = _names(args)
+        models = [arguments.model(name, args) for name in names]
         rows, too_large = fits.best(models, question, pace)
         _tell_left_out(args, too_large, len(models))
+        nowhere = f"None of the {len(models)} models released since {since} fits on {machine.name}."
+        describe = functools.partial(words.of_models, pace=pace, nowhere=nowhere)
     if args.engine == fits.GGUF_ENGINE and machine.chip.memory != "shared" and args.hbm_utilization is None:
         note(FILLED)
     if any(row.offload == fits.IN_HOST for row in rows) and args.engine == fits.GGUF_ENGINE:
@@ -59,9 +62,8 @@ def run(args: Fits) -> output.Answer:
     def again_at(place: int) -> fits.FormatFit:
         return fits.again(rows[place], by_name[rows[place].model], question)
 
-    describe = words.of_formats if args.model else functools.partial(words.of_models, pace=pace, too_large=len(too_large))
     return output.Answer(
-        remade(clean(rows), again_at), describe=describe, describes_none=not args.model, pictures={"models": words.drawing}, most=1000
+        remade(clean(rows), again_at), describe=describe, describes_none=not rows, pictures={"models": words.drawing}, most=1000
     )
 
 
@@ -100,8 +102,8 @@ def _number(args: Fits, name: str) -> Any:
     return schema.scalar(str(value), flag.field, f"--{name}")
 
 
-def _names(args: Fits) -> list[str]:
-    """Models of the catalogue with a release since the month that was asked for, or in the newest two years of it."""
+def _names(args: Fits) -> tuple[list[str], str]:
+    """Models of the catalogue with a release since a month, and that month: the one of --since, or two years before the newest."""
     dated = [entry for entry in list_models() if entry.name in releases()]
     alike = {(entry.family, entry.total_params, entry.active_params, releases()[entry.name].month): entry.name for entry in reversed(dated)}
     months = {name: month for (*_, month), name in sorted(alike.items(), key=lambda item: item[1])}  # of one model in two formats, one
@@ -115,7 +117,7 @@ def _names(args: Fits) -> list[str]:
     older = len(months) - len(names)
     if older:
         note(f"models released since {since}; {older} older ones are left out: --since 2023-01 lists more")
-    return names
+    return names, since
 
 
 def _tell_left_out(args: Fits, too_large: list[str], models: int) -> None:

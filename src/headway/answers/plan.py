@@ -185,9 +185,6 @@ def pictures(plan: LayoutPlan) -> dict[str, Any]:
     return {"frontier": frontier, "memory": memory, "tornado": tornado, "batch": batch}
 
 
-MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated
-
-
 # -- at a load ------------------------------------------------------------------------------------------------------------------
 
 MOST_QUESTIONS = 200  # combinations of models, machines, formats and degrees, each simulated
@@ -383,7 +380,7 @@ def own_changes(args: Plan, plan: LayoutPlan) -> list[output.Help]:
     """Changes of the user's own layout, the best first, each with the command that tries it; none without a layout."""
     if plan.current is None:
         return []
-    query = plan.current.case
+    query, args = plan.current.case, arguments.at_place(args, min(group.place for group in plan.groups))
     row = next(row for row in plan.table.rows() if row["kind"] == "current")
     typed = parse(args.current)
     precision = Precision(**{name: typed.get(name, "") for name in schema.fields(Precision)})
@@ -401,7 +398,7 @@ def own_changes(args: Plan, plan: LayoutPlan) -> list[output.Help]:
         words += [f"--{name} {value}" for name in schema.fields(Precision) if (value := getattr(change.precision, name))]
         words += [f"--{name} {after[name]:g}" for name in ("rate" if after.get("rate") is not None else "batch", "prompt", "output")]
         settings = "".join(f" {schema.flag(name)} {text}".rstrip() for name, text in flags.items() if name != change.left_out) + edits
-        command = f"headway serve {args.model.partition(',')[0]} --on {machine} {' '.join(words)}{settings}"
+        command = f"headway serve {shlex.quote(str(args.model))} --on {machine} {' '.join(words)}{settings}"
         helps.append(output.Help(change=change.flag, effect=f"{effect}; try: {command}", gain=change.gain))
     return helps
 

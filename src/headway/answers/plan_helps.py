@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from headway.answers import arguments
 from headway.core.errors import HeadwayError
 from headway.core.notes import noted
 from headway.report import output
@@ -27,7 +28,7 @@ def helps(args: Plan, plan: LayoutPlan, planned: Planned, promised: Planned) -> 
 
     `promised` is a plan by the search alone: what it does not promise is not planned.
     """
-    args = _of_the_best(args, plan)
+    args = arguments.at_place(args, plan.groups[0].place)
     better: list[output.Help] = []
     with noted():
         before = _tried(promised, args) if promised is not planned else plan
@@ -40,15 +41,6 @@ def helps(args: Plan, plan: LayoutPlan, planned: Planned, promised: Planned) -> 
                 command = f"headway {shlex.join(question.command())}"
                 better.append(output.Help(change=change, effect=f"{_effect(plan, after, gain)}; try: {command}", gain=gain))
     return output.ranked(better)[:MOST_HELPS]
-
-
-def _of_the_best(args: Plan, plan: LayoutPlan) -> Plan:
-    """The question about the model and the machine of the best row alone, where lists of names were typed."""
-    names = [[part.strip() for part in str(text).split(",")] for text in (args.model, args.on)]
-    if any("(" in text or "@" in text for part in names for text in part):
-        return args
-    model, machine = divmod(plan.groups[0].place, len(names[1]))
-    return args.replace(model=names[0][model], on=names[1][machine]) if model < len(names[0]) else args
 
 
 def changes(args: Plan, best: Choice) -> Iterator[tuple[str, Plan]]:

@@ -375,10 +375,10 @@ def of_score(args: Price) -> output.Answer:
         raise BadValue("--score", "no --truth", "a CSV of sizes: --truth ARCH.csv")
     bad_notes: list[str] = []
     examples = read_examples(args.score, args.truth, bad_notes)
-    estimates, kv = left_out(examples), ladders()
-    scored = [*scores(estimates), ladder_score(kv), list_score(lists_left_out(examples))]
+    estimates, kv, lists = left_out(examples), ladders(), lists_left_out(examples)
+    scored = [*scores(estimates), ladder_score(kv), list_score(lists)]
     if args.report:
-        write(args.report, estimates, scored, kv)
+        write(args.report, estimates, scored, kv, lists)
     rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]
     learned = fitted_priors(examples) | fitted_lines(examples) | fitted_ladders() | fitted_lists(examples)
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in learned.items())
@@ -404,9 +404,10 @@ def _model(row: Any) -> dict[str, Any]:
             "truth": row.truth, "value": row.value, "lo": row.lo, "hi": row.hi, "holds": row.holds}  # fmt: skip
 
 
-def _ladder(ladder: Any) -> dict[str, Any]:
-    return {"kind": "ladder", "method": "cost laws", "quantity": "kv", "model": f"{ladder.sold} ({ladder.model})", "family": ladder.family,
-            "truth": ladder.fp8, "value": ladder.value, "lo": ladder.lo, "hi": ladder.hi, "holds": ladder.holds}  # fmt: skip
+def _ladder(row: Any) -> dict[str, Any]:
+    ladder = row.ladder
+    return {"kind": "ladder", "method": OURS, "quantity": "kv", "model": f"{ladder.sold_as} ({ladder.model})", "family": ladder.family,
+            "truth": ladder.kv, "value": row.value, "lo": row.lo, "hi": row.hi, "holds": row.holds}  # fmt: skip
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------

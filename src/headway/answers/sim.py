@@ -221,8 +221,7 @@ def _check(args: Simulate) -> None:
     policy = {name: value for name, (_, value) in schema.fields(Policy).items()}
     if args.reload not in (None, policy["reload"]) and not args.prefix_cache:
         raise BadValue("--reload", args.reload, "--prefix-cache with tiers beside it, such as --prefix-cache hbm,host")
-    if args.routing not in (None, policy["routing"]) and not args.plan and args.replicas in (None, "1") and not args.prefill_replicas:
-        raise BadValue("--routing", args.routing, "--replicas above 1 beside it: one replica gets every request")
+    _check_routing(args, policy["routing"])
     if args.swap_space and args.preemption != "swap":
         raise BadValue("--swap-space", args.swap_space, "--preemption swap beside it")
     if args.prefill_replicas and args.policy != "disaggregated":
@@ -231,6 +230,22 @@ def _check(args: Simulate) -> None:
         raise BadValue("--prefill", args.prefill, "--policy disaggregated beside it")
     if args.timeline and not Path(args.timeline).absolute().parent.is_dir():
         raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
+
+
+def _check_routing(args: Simulate, usual: str) -> None:
+    """Refuse a routing that changes nothing: beside one replica, and where who waits for an answer is the router."""
+    apart = args.policy == "disaggregated"
+    receivers, flag = (args.prefill_replicas, "--prefill-replicas") if apart else (args.replicas, "--replicas")
+    wants = ""
+    if args.users and (apart or args.routing != usual):
+        goes = "go to the least loaded of either kind" if apart else "are dealt to replicas once, in turn"
+        wants = f"arrivals at a rate or of a trace: users {goes}"
+    elif apart and usual in (args.routing or ""):
+        wants = "least-loaded (as without the flag) or prefix-aware: prefill steps are too long for turns"
+    elif args.routing != usual and receivers in (None, "1"):
+        wants = f"{flag} above 1 beside it: one replica gets every request"
+    if args.routing and wants:
+        raise BadValue("--routing", args.routing, wants)
 
 
 def _check_single_token(args: Simulate, loadings: list[Any], so_that: dict[str, float]) -> None:
@@ -470,9 +485,15 @@ def _talking_users(args: Simulate, users: tuple[int, ...], prompt: Lengths, outp
     loads, totals = [], [max(count or max(round(PER_USER * number * turns.mean), FEWEST), number) for number in users]
     within_memory(args, totals)
     for number, total in zip(users, totals, strict=True):
-        traffic = generate_talking_users(number, think, prompt, output, turns, total, seed(args))
-        loads.append(LoadingPlan(traffic=traffic, rate=None, users=number, sends=total))
+        loads.append(_talking_load(args, number, think, prompt, output, turns, total, total))
     return loads
+
+
+def _talking_load(args: Simulate, users: int, think: Any, prompt: Any, output: Any, turns: Any, sends: int, count: int) -> LoadingPlan:
+    """Users who send so many requests of conversations, of which there are `count` and some more."""
+    traffic = generate_talking_users(users, think, prompt, output, turns, count, seed(args))
+    longer = partial(_talking_load, args, users, think, prompt, output, turns, sends)
+    return LoadingPlan(traffic=traffic, rate=None, users=users, sends=sends, longer=longer)
 
 
 def seed(args: Simulate) -> int:

@@ -8,8 +8,9 @@ from pathlib import Path
 from headway.core import user_file
 from headway.core.errors import BadFile
 from headway.core.units import show
-from headway.economics.inversion.calibration import OURS, PriceScore, SizeVerdict
-from headway.economics.inversion.ladders import LadderVerdict
+from headway.economics.inversion.calibration import OURS, SIZES, PriceScore, SizeVerdict
+from headway.economics.inversion.ladders import FP8_OF_BF16, LadderVerdict
+from headway.economics.inversion.list_prices import ListVerdict
 
 
 def section(title: str, head: Sequence[str], lines: Iterable[Sequence[str]], about: str = "") -> str:
@@ -44,14 +45,23 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 PART = "prices"  # name of the markers around the tables
 
 
-def write_prices(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> None:
-    """Write size estimates, price scores and KV estimates between the markers of the page at `path` (docs/prices.md)."""
+def write_prices(
+    path: str, estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict], lists: Sequence[ListVerdict]
+) -> None:
+    """Write the scores, what is missed, and the estimates of sizes and KV between the markers of the page at `path` (docs/prices.md)."""
     methods = [
         (row.method, row.size, str(row.models), f"{row.rms:.2f}", f"{row.over_constant:.2f}", f"{row.width:.1f}", f"{row.coverage:.0%}")
         for row in scored
     ]
     parts = [table(("method", "parameters", "models", "rms ln error", "of the constant's", "median hi/lo", "held"), methods)]
-    for size in ("active", "total"):
+    outside = {
+        f"{size} parameters": [row.example.model for row in estimates if row.size == size and row.method == OURS and not row.holds]
+        for size in SIZES
+    }
+    outside["KV"] = [row.ladder.sold_as for row in kv if not row.holds]
+    outside["list prices"] = [row.example.model for row in lists if not row.holds]
+    parts.append("\n".join(f"* Not held, {what}: {', '.join(models) or 'none'}." for what, models in outside.items()))
+    for size in SIZES:
         rows = sorted((row for row in estimates if row.size == size and row.method == OURS), key=lambda estimate: estimate.truth)
         lines = [
             (row.example.model, row.example.family, *map(show, (row.truth, row.lo, row.value, row.hi)), "yes" if row.holds else "no")
@@ -60,11 +70,11 @@ def write_prices(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[P
         parts.append(table((f"model, {size} parameters", "family left out", "published", "lo", "middle", "hi", "held"), lines))
     ladders = [
         (
-            ladder.sold, ladder.family,
-            *(show(value, "byte/token") for value in (ladder.fp8, ladder.bf16, ladder.lo, ladder.value, ladder.hi)),
-            "yes" if ladder.holds else "no",
+            row.ladder.sold_as, row.ladder.family,
+            *(show(value, "byte/token") for value in (row.ladder.kv, row.ladder.kv / FP8_OF_BF16, row.lo, row.value, row.hi)),
+            "yes" if row.holds else "no",
         )
-        for ladder in kv
+        for row in kv
     ]  # fmt: skip
     parts.append(table(("ladder", "family left out", "KV per token, fp8", "bf16", "lo", "middle", "hi", "held"), ladders))
     text = user_file.text_of(path, user_file.PAGE)

@@ -209,16 +209,22 @@ def of_count(machine: System, chips: int) -> System:
     ['16xh100-sxm', '16xh100-sxm', '16 of 1024xh100-sxm']
     >>> of_count(system("gb200-nvl72"), 144).name, int(of_count(system("h100-sxm"), 16).scale_up_domain)
     ('2xgb200-nvl72', 8)
+    >>> of_count(system("2x12xh100-sxm"), 48).name, of_count(system("gb200-nvl72"), 100).name
+    ('4x12xh100-sxm', '100 of 2xgb200-nvl72')
     """
-    now = int(machine.chips)
+    now, domain = int(machine.chips), machine.scale_up_domain
     if chips == now:
         return machine
     multiple = _TIMES.fullmatch(machine.name)
-    member, of_chips = multiple[2] if multiple else machine.name, fold(machine.chip.name)
-    usual = usual_domain(machine.chip) if member == of_chips else machine.scale_up_domain
+    times, member = (int(multiple[1]), multiple[2]) if multiple else (1, machine.name)
+    of_chips = member == fold(machine.chip.name)
+    if of_chips and int(domain) == min(int(usual := usual_domain(machine.chip)), now):  # not of a size of the user's
+        domain = usual
+    size = 1 if of_chips else now // times
+    larger = f"{-(-chips // size)}x{member}" if chips > now else machine.name
+    name = larger if chips > now and chips % size == 0 else f"{chips} of {larger}"
     count = known(chips, f"{machine.name}.chips", "", "derived", "a number of chips that the question leaves open")
-    name = f"{chips if member == of_chips else chips // int(usual)}x{member}" if chips > now else f"{chips} of {machine.name}"
-    return replace(machine, chips=count, name=name, scale_up_domain=min(usual, count), fixed_count=True)
+    return replace(machine, chips=count, name=name, scale_up_domain=min(domain, count), fixed_count=True)
 
 
 def _shaped(name: str, where: Catalog) -> System | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
 from headway.core.schema import RARE, Field
-from headway.laws.step.layer_terms import replica_chips
+from headway.laws.step import layer_terms
 
 if TYPE_CHECKING:
     from headway.models.work import LayerWork
@@ -97,7 +97,7 @@ class Layout:
     @property
     def chips(self) -> Any:
         """Chips of a replica."""
-        return replica_chips(self.tp, self.cp, self.dp, self.pp)
+        return layer_terms.replica_chips(self.tp, self.cp, self.dp, self.pp)
 
     def __str__(self) -> str:
         parts = [f"{field.name}={getattr(self, field.name)}" for field in fields(self) if field.name != "replicas"]

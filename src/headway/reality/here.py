@@ -152,9 +152,8 @@ def machine(computer: Host, where: Catalog) -> System:
     names = [catalogue_name(card.name, card.memory, where) for card in computer.cards]
     known_names = [name for name in names if name]
     if not known_names:
-        if computer.cards and not catalogue_name(computer.processor, computer.memory, where):
-            described = "--on '(name=mine hbm=24GB hbm_bw=1TB/s peak_bf16=80T)'"
-            raise BadValue("--on", LOCAL, f"a card of the catalogue, which {computer.cards[0].name!r} is not; describe it: {described}")
+        if computer.cards:
+            _tell_unknown_card(computer, where)
         return _of_processor(computer, where)
     memory_of = {name: sum(card.memory for card, kind in zip(computer.cards, names, strict=True) if kind == name) for name in known_names}
     most = max(memory_of, key=lambda name: (memory_of[name], known_names.count(name)))
@@ -164,6 +163,15 @@ def machine(computer: Host, where: Catalog) -> System:
     count = names.count(most)
     cards = system(most if count == 1 else f"{count}x{most}", where)
     return replace(cards, chip=_with_host(cards.chip, computer.cards[names.index(most)], computer, count))
+
+
+def _tell_unknown_card(computer: Host, where: Catalog) -> None:
+    """Nothing of a unit within the processor's own package; of a card a note, or an error where the processor is not known either."""
+    card, described = computer.cards[0], "--on '(name=mine hbm=24GB hbm_bw=1TB/s peak_bf16=80T)'"
+    if not catalogue_name(computer.processor, computer.memory, where):
+        raise BadValue("--on", LOCAL, f"a card of the catalogue, which {card.name!r} is not; describe it: {described}")
+    if card.name.removeprefix("AMD ").removesuffix(" Graphics") not in computer.processor:
+        note(f"{card.name} is no chip of the catalogue and is left out, so the processor alone is counted; describe the card: {described}")
 
 
 def _with_host(chip: Chip, card: Card, computer: Host, count: int) -> Chip:

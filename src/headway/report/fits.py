@@ -26,19 +26,19 @@ RULE = (
 MOST_DRAWN = 20
 
 
-def of_models(rows: Rows, pace: float, too_large: int) -> Summary:
-    """Summary of the models that run: the largest that keeps the pace, and how many do."""
+def of_models(rows: Rows, pace: float, nowhere: str) -> Summary:
+    """Summary of the models that run: the largest that keeps the pace, and how many do; `nowhere` is the sentence on none."""
     fit_rows = list(rows)
     fast = [row for row in fit_rows if row["tok_per_s_user"] >= pace]
     paced = f"{show(pace, 'token/s')} or more"
     if not fit_rows:
-        return Summary(f"No recent open model of the catalogue runs here, of {too_large}.", ALL_VIEW)
+        return Summary(nowhere, ALL_VIEW)
     if not fast:
         fastest = max(fit_rows, key=lambda row: row["tok_per_s_user"])
         headline = sentence(f"No model runs at {paced}; the fastest: {about(fastest)}", f", of {len(fit_rows)} that run")
         return Summary(headline, ALL_VIEW, remarks=[RULE], first=FIRST)
     largest = max(fast, key=lambda row: row["total_params"])
-    clause = f", the largest of {number_of(len(fast), 'model')} at {paced}" if len(fast) > 1 else f", the only one at {paced}"
+    clause = f", the largest of the {len(fast)} that keep {paced}" if len(fast) > 1 else f", the only one that keeps {paced}"
     return Summary(sentence(about(largest), clause), ALL_VIEW, remarks=[RULE], first=FIRST)
 
 

@@ -110,7 +110,7 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
     result, spare, remarks = checked.checked, int(first.get("spare_nodes") or 0), []
     if result is not None:
         limits = ", ".join(_beside(status, " of ") for status in result.statuses)
-        short = ", in plain Python and therefore few" if result.is_short else ""
+        short = ", few as they break a limit by far" if result.is_short else ""
         played = number_of(checked.tried, "layout")
         remarks += chances(checked)
         remarks.append(f"simulated {result.requests:,} requests{short}: {limits or 'stable'}; {played} played")

@@ -96,6 +96,8 @@ def beyond(row: Row, limits: Mapping[str, float]) -> str:
     """Clause on the limits that a row exceeds."""
     if not row["stable"]:
         return f"at {serving.value(row, 'rate')} the replicas are overloaded, at {_load_text(row)}"
+    if row.get("recovers") is False:
+        return f"at {serving.value(row, 'rate')} the service {_on_hits(row)}"
     misses = [
         f"{key} is {serving.value(row, key)}, above {format_value(most, 's')}" if row.get(key) is not None else f"{key} has no value"
         for key, most in limits.items()
@@ -203,6 +205,8 @@ def verdict(row: Row) -> list[str]:
 def _settling(row: Row) -> list[str]:
     """Lines on requests beyond those asked for, without which hits or latencies would not be those of a lasting load."""
     lines, judged = [], row.get("judged_requests") or 0
+    if row.get("capacity_without_hits_req_per_s"):
+        lines.append(f"the service {_on_hits(row)}.")
     if judged > row.get("requests", judged):
         lines.append(
             f"{'stable' if row['stable'] else 'overloaded'} by a run of {judged:,} requests: in {row['requests']:,} the hit rate had not "
@@ -214,6 +218,13 @@ def _settling(row: Row) -> list[str]:
         apart = f"limited latencies differ by {row['replay_difference']:.1%}"
         lines.append(f"found with {row['requests']:,} requests; replayed with {row['replay_requests']:,}, {apart}.")
     return lines
+
+
+def _on_hits(row: Row) -> str:
+    """Clause on a load that only a filled prefix cache carries."""
+    after = {None: "", True: "; it comes back after a stop of two minutes", False: "; a burst that empties the cache stays"}
+    without = serving.value(row, "capacity_without_hits_req_per_s")
+    return f"lives on its prefix hits: without them it carries {without}{after[row['recovers']]}"
 
 
 def _by_seed(row: Row) -> str:
@@ -251,13 +262,17 @@ def _sentence(row: Row) -> str:
     if not row["stable"] and row["mean_ttft_s"] is None:
         return sentence(f"{about} is overloaded", load, "; latencies have no value")
     if row["kind"] == "found":
-        about = f"{about} keeps the limits up to {serving.value(row, 'rate')}{_by_seed(row)}"
+        about = f"{about} keeps the limits up to {serving.value(row, 'rate')}"
     if row["kind"] == "beyond":
         about = f"{about} keeps the limits at no rate, not even {serving.value(row, 'rate')}"
-    ttft, tpot = serving.value(row, "p99_ttft_s"), serving.value(row, "p99_tpot_s")
+    if not row["measured"]:
+        return sentence(f"{about} has no latency to tell", f": all {row['completed']:,} requests that ended are warm-up", load)
+    known = [(name, serving.value(row, f"p99_{name}_s")) for name in ("ttft", "tpot") if row[f"p99_{name}_s"] is not None]
+    latencies_text = ", ".join(f"p99 {name.upper()} {text}" for name, text in known)
     overloaded = "" if row["stable"] else "; overloaded"
-    decoding = f", p99 TPOT {tpot}" if row["p99_tpot_s"] is not None else ""
-    return sentence(f"{about}: p99 TTFT {ttft}{decoding}", overloaded, load)
+    without = row.get("capacity_without_hits_req_per_s")
+    hits = f"; lives on prefix hits ({format_value(without, '1/s')} without)" if without else ""
+    return sentence(f"{about}{_by_seed(row)}: {latencies_text}", overloaded, hits, load)
 
 
 def _binds(row: Row) -> str:
@@ -319,6 +334,8 @@ def describe_plan(rows: Rows, statuses: Sequence[LimitStatus], percentiles: Sequ
     )  # fmt: skip
     if not row["stable"]:
         headline = f"Overloaded: {of_capacity}, so the queue grows and {'no limit is met' if statuses else 'latencies have no value'}."
+    elif not row["measured"]:
+        headline = f"The plan has no latency to tell: all {row['completed']:,} requests that ended are warm-up."
     elif not statuses:
         latencies_text = f"p95 TTFT {serving.value(row, 'p95_ttft_s')}, p95 TPOT {serving.value(row, 'p95_tpot_s')}"
         headline = f"The plan is stable and has no limits: {latencies_text}, {count}."

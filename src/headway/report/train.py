@@ -25,6 +25,7 @@ APART = ("model", "system", "seq", "global_batch", "dtype", "optimizer", "schedu
 
 MOST_BARS = 8
 SUREST = 0.995  # chance from which a sentence gives no figure
+BETTER = {"step": "faster", "cost": "better by cost", "chips": "better by number of chips"}
 STEP = (
     ("matmuls", "compute", ("compute_s",)),
     ("attention and head", "weights", ("attention_s", "head_s", "traffic_s", "launch_s")),
@@ -65,7 +66,7 @@ def help_words(useful: TrainingHelp, best: Row) -> Help:
             effect += f", {best['chips']:,} -> {int(useful.best.case.system.chips):,} chips"
         if run.confidence is not None:
             effect += f", chance {share(float(run.confidence))}"
-    better = ", which keeps the limits" if useful.saves else f", {useful.gain:.1%} better"
+    better = ", which keeps the limits" if useful.saves else f", {useful.gain:.1%} {BETTER[useful.aim]}"
     return Help(change=f"{change.words} ({change.flags})", effect=effect + better, gain=useful.gain)
 
 

@@ -53,12 +53,6 @@ def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how:
     return measured.scaled(replicas)
 
 
-def queue_length(traffic: Traffic, rules: Rules) -> int:
-    """Requests that wait in the queue from which `capacity` is simulated first; 0 if none can be served."""
-    prompt, output = _served_lengths(traffic, rules)
-    return _queue(prompt, output, rules)[1] if len(prompt) else 0
-
-
 def _queue(prompt: Ints, output: Ints, rules: Rules) -> tuple[int, int]:
     """Sequences that a replica holds at once, and the requests of a queue long enough for them."""
     places = min(rules.seats, max(1, int(rules.capacity / (float((prompt + output).mean()) / rules.block))))
@@ -260,8 +254,8 @@ def printable(rate: float) -> float:
 
 
 def meets_limits(row: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
-    """Whether a row is stable, at most at capacity, and meets every limit; a missing figure fails its limit."""
-    above = (row.get("utilisation") or 0.0) > 1.0
+    """Whether a row is stable, at most at capacity, not to be lost at a stop, and meets every limit; a missing figure fails its limit."""
+    above = (row.get("utilisation") or 0.0) > 1.0 or row.get("recovers") is False
     return bool(row["stable"]) and not above and all(row.get(key) is not None and row[key] <= most for key, most in limits.items())
 
 

@@ -249,6 +249,7 @@ def row(
         full |= hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
     if verdict.hits is not None:
         full |= {"hit_rate_settled": verdict.hits, "judged_requests": verdict.requests, "hit_rate_drifts": not verdict.settled}
+        full |= {"capacity_without_hits_req_per_s": verdict.without_hits, "recovers": verdict.recovers}
     speed = {"wall_s": run.wall_s, "compile_s": run.compile_s}
     return fleet.identity() | standing | rates | figures | full | cost(fleet, run, rates) | speed
 

@@ -42,12 +42,11 @@ from headway.simulation.state import (
     State,
     hear_of,
 )
-from headway.simulation.step_time import Step, step_at
+from headway.simulation.step_time import SHORTER, Step, step_at
 
 AT_ONCE = 1 << 40  # iterations, no limit
 NEXT, LEAST = 1.0 + 2.0**-52, 1e-300  # the next time after another
 FEW = 16  # waiting requests that are looked at one by one
-SHORTER = 0.98  # of the present step's time, what later steps take at least
 AHEAD = 0.25  # seconds that a replica may run ahead of another that shares a tier, plus the rest of its step
 
 
@@ -194,11 +193,12 @@ def changes(state: State, rules: Rules, step: Step) -> float:
     """A time until which a replica has the same requests in service if nothing is sent to it; inf for ever.
 
     Until the next answer of the batch ends steps take at least the time of the present one, as no batch gets smaller but by preemption, and
-    contexts grow: SHORTER leaves room for laws of steps that do not quite rise. Other requests have at least their own steps before them.
+    contexts grow: SHORTER leaves room for laws of steps that do not quite rise; under one that falls nothing is known ahead. Other requests
+    have at least their own steps before them.
     """
     if state.count[QUEUED] + state.count[PARTIAL] + state.count[RUNNING] == 0:
         return inf
-    if rules.leaving or state.count[QUEUED] > FEW:
+    if rules.leaving or rules.falling or state.count[QUEUED] > FEW:
         return state.at[NOW]
     rest = inf
     if state.count[RUNNING] > 0:
@@ -218,8 +218,8 @@ def changes(state: State, rules: Rules, step: Step) -> float:
 
 
 def least_s(state: State, rules: Rules, request: int, output_so_far: int) -> float:
-    """Least seconds of the steps of an answer after its next token: those of a batch of one without context; 0 where users leave."""
-    if rules.leaving:
+    """Least seconds of the steps of an answer after its next token: those of one request without context; 0 if not known ahead."""
+    if rules.leaving or rules.falling:
         return 0.0
     return SHORTER * state.line[3] * steps_left(state.lengths[2 * request + OUTPUT] - output_so_far - 1, rules.accept)
 

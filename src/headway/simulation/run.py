@@ -23,6 +23,7 @@ from headway.simulation.traffic.stream import DrawnTraffic
 from headway.simulation.users_of_pools import play_users
 
 BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
+TALKS_EACH = 4  # conversations for each request of users from which on more of them are of no help: none of them can be served
 LOW, HIGH = "lo", "hi"  # suffixes for shorter steps and longer steps
 
 
@@ -37,7 +38,7 @@ class LoadingPlan:
     stream: DrawnTraffic | None = None  # the load, drawn as it is played, of which `traffic` is a sample; None: the traffic is all
     sends: int = 0  # requests of users whose traffic is conversations, of which there are more
     population: Traffic | None = None  # more requests of the same endless load, whose capacity is that of the load; None: the traffic
-    longer: Callable[[int], LoadingPlan] | None = None  # the same load with so many requests; None: there are no more
+    longer: Callable[[int], LoadingPlan] | None = None  # the same load with so many requests, or to choose from; None: there are no more
 
     def __len__(self) -> int:
         return len(self.traffic if self.stream is None else self.stream)
@@ -106,7 +107,28 @@ class Trial:
                 raise KeyboardInterrupt
             hits = settled.late_hits(run) or hits
         standing = capacity.stand(run, self.capacity(load.requests, hits.share), rate=rate)
-        return Verdict(standing=standing, hits=hits.share, requests=len(run.traffic), settled=hits.settled or not self.lasting)
+        verdict = Verdict(standing=standing, hits=hits.share, requests=len(run.traffic), settled=hits.settled or not self.lasting)
+        if rate is None or rate <= able.per_s or not standing.stable or run.interrupted:
+            return verdict
+        return replace(verdict, without_hits=able.per_s, recovers=self.recovers(load, run, able, most))
+
+    def recovers(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity, most: int) -> bool | None:
+        """Whether a load that an empty cache does not carry is carried again after a stop of two minutes, or of a conversation if longer.
+
+        Who waits then comes at once, and while the queue lasts what a conversation left is dropped before its next turn: either hits
+        come back before the queue grows, or never.
+        """
+        if load.longer is None or load.rate is None:
+            return None
+        talks = int((~turns_of(run.traffic).later).sum())
+        pauses = 0.0 if run.traffic.pause is None else float(run.traffic.pause.sum())
+        stop_s = max(settled.STOP_S, (float(np.nansum(run.finish - run.arrival)) + pauses) / talks)
+        load = load.longer(max(1, min(int(settled.STOPS * stop_s * load.rate), most)))
+        load = replace(load, traffic=settled.after_stop(load.traffic, stop_s), longer=None)
+        again = self.run(load)
+        if again.interrupted:
+            raise KeyboardInterrupt
+        return self.judged(load, again, able).standing.stable
 
     def ranks(self, traffic: Traffic) -> Any:
         """Random class of each request, equal for all turns of a conversation; None with one class."""
@@ -148,6 +170,9 @@ class Trial:
             think=load.think, users=load.users, sends=load.sends, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
             patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
+        talks_ended = load.longer is not None and not run.interrupted and int((~run.refused).sum()) < load.sends
+        if load.longer and talks_ended and int((~turns_of(load.traffic).later).sum()) < TALKS_EACH * load.sends:
+            return self.run(load.longer(2 * len(load.traffic)))  # for users who gave conversations up
         return replace(run, first_token_factor=self.fleet.first_token_factor)
 
     def rows(self, load: LoadingPlan, able: MeasuredCapacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:

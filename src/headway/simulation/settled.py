@@ -7,14 +7,14 @@ two quarters agree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.simulation.capacity import Saturation, begins_end
 from headway.simulation.simulate import SimulatedRun
-from headway.simulation.traffic.requests import Ints, Mask
+from headway.simulation.traffic.requests import Ints, Mask, Traffic
 
 DRIFT = 0.02  # most by which the hit share of one quarter may differ from that of the next
 LONGER_PROMPTS = 0.05  # and their mean prompts, relatively: conversations whose turns still become more have not settled
@@ -23,6 +23,7 @@ AT_EASE = 0.8  # load over the capacity without hits below which hits do not mat
 TIMES_LONGER = 4  # the next run, where hits have not settled
 LONGEST = 10  # times as many requests has the longest such run, but no more than
 MOST, PLAIN_MOST = 200_000, 20_000  # compiled and as plain Python
+STOP_S, STOPS = 120.0, 8  # a stop after which a load is carried again or not, and how many of its length are played
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class Verdict:
     hits: float | None
     requests: int
     settled: bool = True
+    without_hits: float | None = None  # requests per second that an empty cache carries, where the load is more
+    recovers: bool | None = None  # whether such a load is carried again after `after_stop`; None where that was not played
 
 
 def late_hits(run: SimulatedRun) -> LateHits | None:
@@ -61,6 +64,11 @@ def late_hits(run: SimulatedRun) -> LateHits | None:
     before, after = (float(run.traffic.prompt[part].mean()) for part in quarters)
     settled = abs(later - earlier) <= DRIFT and abs(after - before) <= LONGER_PROMPTS * before
     return LateHits(share=_share(run.traffic.prompt, computed, quarters[0] | quarters[1]), settled=settled)
+
+
+def after_stop(traffic: Traffic, stop_s: float) -> Traffic:
+    """The traffic as it meets replicas that stood still for so long: what came meanwhile is there at once, and caches are empty."""
+    return replace(traffic, arrival=np.maximum(traffic.arrival - stop_s, 0.0))
 
 
 def _share(prompt: Ints, computed: Any, only: Mask) -> float:

@@ -19,7 +19,7 @@ from headway.simulation.events import abandonments, initial_times
 from headway.simulation.loop import IDLE, STUCK
 from headway.simulation.prefix_tiers import Prefix
 from headway.simulation.state import Rules, State, make_state
-from headway.simulation.step_time import StepPace
+from headway.simulation.step_time import StepPace, rises
 from headway.simulation.traffic.requests import NO_CONVERSATION, Mask, Traffic
 
 
@@ -172,7 +172,9 @@ def simulate(
         turns, refused = cut_short(turns_of(traffic), refused)
     served = np.flatnonzero(~refused).astype(np.int32)
     kind = (slot.ARRIVALS if turns is None else slot.TALKS) if not users else slot.USERS if turns is None else slot.TALKING_USERS
-    rules = rules._replace(closed=kind, leaving=int(patience is not None))
+    longest = int((traffic.prompt + traffic.output).max())
+    falling = routed and not rises(pace.source, rules.seats, rules.budget, longest)
+    rules = rules._replace(closed=kind, leaving=int(patience is not None), falling=int(falling))
     if routing == "prefix-aware" and prefix is not None:
         rules = rules._replace(answer=float(traffic.output.mean()))
     later = turns.later if turns else None
@@ -300,7 +302,7 @@ class PlayableTraffic:
             replica[caller::callers] = caller % replicas
         if self.turns is not None:  # a conversation stays on the replica of its first turn
             replica = replica[np.searchsorted(begins, self.turns.first[self.served])]
-        states = []
+        states, begun_before = [], 0
         for number in range(replicas):
             mine = self.served[replica == number] if users or self.turns is not None else self.served[number::replicas]
             state = self.state(number, mine)
@@ -308,7 +310,9 @@ class PlayableTraffic:
                 begun = mine if self.turns is None else mine[~self.turns.later[mine]]
                 begin = min(users // replicas + (number < users % replicas), len(begun))
                 state.ends[slot.NEXT_REQUEST] = int(begun[begin]) if begin < len(begun) else slot.NONE
-                state.count[slot.TURNS_AHEAD] = max(0, round((sends or len(self.served)) * begin / users) - begin)
+                until, total = begun_before + begin, sends or len(self.served)
+                state.count[slot.TURNS_AHEAD] = max(0, total * until // users - total * begun_before // users - begin)
+                begun_before = until
                 self.call(state, begun[:begin])
             elif self.turns is not None:
                 self.call(state, begins[number::replicas])

@@ -123,6 +123,7 @@ class Rules(NamedTuple):
     block_tokens: int = 1  # tokens of a block of traffic, a multiple of `block`
     block_bytes: float = 0.0  # KV bytes of a block of traffic, on all chips of a rank
     leaving: int = 0  # 1: requests without a first token in time are abandoned
+    falling: int = 0  # 1: steps that hold more may take less time
     swap: int = 0  # blocks of preempted requests that fit in host memory
     copy_s: float = 0.0  # seconds to copy a block to host memory or back
     answer: float = 0.0  # mean output tokens, to route by prefix; 0: other routing

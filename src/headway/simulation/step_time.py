@@ -12,6 +12,7 @@ context the sum is exact; else it is summed over pieces short enough for a parab
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -40,6 +41,32 @@ class StepPace:
     step: Step  # batch, context of all its sequences, prompt tokens, pairs, prompts
     line: Any  # by batch: time at zero context, time per context token, 1 if this line is exact
     floor: Callable[..., Any] | None  # floor of the step time, for the arguments of `step`
+
+
+SHORTER = 0.98  # of a step's time, what one that holds more takes at least, under a law that rises
+SIZES = 24  # batches at which that is looked at
+
+
+@functools.cache
+def rises(source: str, seats: int, budget: int, longest: int) -> bool:
+    """Whether steps that hold more take longer, or hardly less.
+
+    >>> [rises(f"def step(n, context, tokens, pairs, prompts): return {law}", 64, 512, 1000) for law in ("1 + n", "1 + 40 / n")]
+    [True, False]
+    """
+    step, sizes = plain(source), np.unique(np.geomspace(1, seats, SIZES).astype(int))
+    full = np.array([0, *sizes[::4]])  # longest requests whose cache is read
+    prompts = [(0.0, 1.0), (1.0, 1.0), (budget / 2, min(2.0, seats)), (float(budget), float(seats))]
+    try:
+        times = np.array([[[step(float(size), float(longest * requests), tokens, tokens**2 / 2, count) for tokens, count in prompts]
+                           for requests in full] for size in sizes])  # fmt: skip
+    except (ArithmeticError, ValueError):  # a law of the user's own, which has no value there
+        return False
+    times[full[None, :] > sizes[:, None]] = 0.0  # more than such a batch can have read
+    most = times
+    for axis in range(times.ndim):
+        most = np.maximum.accumulate(most, axis)
+    return bool((times[times > 0.0] >= SHORTER * most[times > 0.0]).all())
 
 
 def scaled(pace: StepPace, factor: float) -> StepPace:

@@ -22,7 +22,7 @@ from headway.simulation.events import initial_times
 from headway.simulation.loop import STUCK
 from headway.simulation.simulate import STUCK_LINE, SimulatedRun, StuckLoop, no_order
 from headway.simulation.state import Rules, State, make_state
-from headway.simulation.step_time import StepPace
+from headway.simulation.step_time import StepPace, rises
 from headway.simulation.tally import RunTally
 from headway.simulation.traffic.requests import Traffic
 from headway.simulation.traffic.stream import DrawnTraffic
@@ -143,7 +143,9 @@ def simulate_stream(
     start = time.perf_counter()
     routed = routing != "round-robin" and replicas > 1
     form = runner(pace.source, pace.step, float("inf"), "compiled" if how == "auto" else how, routed)
-    rules = rules._replace(closed=0, leaving=0, caching=0)
+    longest = int((stream.sample.prompt + stream.sample.output).max())
+    falling = routed and not rises(pace.source, rules.seats, rules.budget, longest)
+    rules = rules._replace(closed=0, leaving=0, caching=0, falling=int(falling))
     tally = RunTally.of(len(stream), stream.span, warmup, limits or {}, first_token_factor)
     play = StreamedPlay(form=form, pace=pace, rules=rules, overhead_s=overhead_s, routed=routed, tally=tally)
     play.begin(replicas)

@@ -56,6 +56,7 @@ class TrainingHelp:
     best: LayoutEstimate
     run: Outlook
     gain: float
+    aim: str  # what is better by that share: step, chips or cost
     saves: bool = False
 
 
@@ -79,7 +80,7 @@ def helps(request: TrainingRequest, trained: TrainingAnswer) -> list[TrainingHel
         gain = measure(what, first, before) / measure(what, after, run) - 1
         if after.fits and gain >= LEAST_GAIN:
             saves = bool(trained.infeasible_reason) and not answer.infeasible_reason
-            useful.append(TrainingHelp(change=change, best=after, run=run, gain=gain, saves=saves))
+            useful.append(TrainingHelp(change=change, best=after, run=run, gain=gain, aim=what, saves=saves))
     return sorted(useful, key=lambda useful_change: (not useful_change.saves, -useful_change.gain))[:MOST_HELPS]
 
 

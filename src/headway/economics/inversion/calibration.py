@@ -52,7 +52,7 @@ class Example:
 
 def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | None = None) -> Priors:
     """The priors with FITTED_PRIORS replaced by fits to these examples."""
-    shares = votes(examples)
+    shares = votes([example.family for example in examples])
     active, total = (np.array([getattr(example, key) for example in examples]) for key in ("active", "total"))
     families = len({example.family for example in examples})
     unbiased = (families + 1) / (families - 1)  # corrects for the subtracted mean and its own uncertainty
@@ -73,10 +73,10 @@ def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | N
     return dataclasses.replace(priors, **fitted)
 
 
-def votes(examples: Sequence[Example]) -> np.ndarray:
-    """Shares of one vote for each family."""
-    counts = Counter(example.family for example in examples)
-    return np.array([1 / counts[example.family] for example in examples]) / len(counts)
+def votes(families: Sequence[str]) -> np.ndarray:
+    """Shares of one vote for each family, by the family of each model."""
+    counts = Counter(families)
+    return np.array([1 / counts[family] for family in families]) / len(counts)
 
 
 def _moments(values: np.ndarray, shares: np.ndarray, unbiased: float) -> tuple[float, float]:

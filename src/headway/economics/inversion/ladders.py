@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from headway.core.catalog import lines
 from headway.economics.inversion.answer import KV, invert, row
-from headway.economics.inversion.calibration import MTOK, OURS, PriceScore
+from headway.economics.inversion.calibration import MTOK, OURS, PriceScore, votes
 from headway.economics.inversion.features import SheetTiers, features
 from headway.economics.inversion.priors import Priors, further_markup, priors, reference, reference_log_cost
 from headway.economics.sheets.sheet import ContextTier, PriceSheet, Rates
@@ -38,6 +37,11 @@ class KnownLadder:
     kv: float  # bytes per token, one byte per element
 
     @property
+    def sold_as(self) -> str:
+        """Its name on the price list."""
+        return f"{self.sheet.provider}/{self.sheet.model}"
+
+    @property
     def tiers(self) -> SheetTiers:
         """The slope of its output price."""
         of_sheet = features(self.sheet)
@@ -48,26 +52,18 @@ class KnownLadder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderVerdict:
-    """KV bytes per token inferred from context tiers, against a model's public config."""
+    """KV bytes per token inferred from a ladder, against its model's public config."""
 
-    sold: str
-    model: str
-    family: str
-    fp8: float  # bytes per token, one byte per element
+    ladder: KnownLadder
     lo: float
     value: float
     hi: float
     verdict: str
 
     @property
-    def bf16(self) -> float:
-        """Bytes per token, two bytes per element."""
-        return self.fp8 / FP8_OF_BF16
-
-    @property
     def holds(self) -> bool:
         """Whether the interval holds the published KV."""
-        return self.lo <= self.fp8 <= self.hi
+        return self.lo <= self.ladder.kv <= self.hi
 
 
 def known_ladders() -> list[KnownLadder]:
@@ -93,17 +89,17 @@ def _ladder(tiers: list[dict[str, str]]) -> KnownLadder:
 
 def calibrated_by_ladders(basis: Priors, known: Sequence[KnownLadder]) -> Priors:
     """The priors with the middle and the spread of a ladder's markup fitted to these ladders, one vote for each family."""
-    counts = Counter(ladder.family for ladder in known)
-    votes = np.array([1 / counts[ladder.family] for ladder in known]) / len(counts)
+    families = [ladder.family for ladder in known]
+    shares, count = votes(families), len(set(families))
     plain = dataclasses.replace(basis, ladder_middle=1.0)
     carried, carried_variance = further_markup(plain)
     tiers = [ladder.tiers for ladder in known]
     costs = [float(reference_log_cost(plain, reference(), 1.0, 1.0, ladder.kv)[2]) for ladder in known]
     excess = np.log([float(of_ladder.slope) for of_ladder in tiers]) - np.array(costs) - carried
-    middle = float(votes @ excess)
-    predicted = (len(counts) + 1) / (len(counts) - 3)  # of the next family, by few: a Student t's, and the mean is uncertain as well
-    elsewhere = carried_variance + votes @ np.array([of_ladder.spread**2 for of_ladder in tiers])
-    variance = float(votes @ (excess - middle) ** 2 * predicted - elsewhere)
+    middle = float(shares @ excess)
+    predicted = (count + 1) / (count - 3)  # of the next family, by few: a Student t's, and the mean is uncertain as well
+    elsewhere = carried_variance + shares @ np.array([of_ladder.spread**2 for of_ladder in tiers])
+    variance = float(shares @ (excess - middle) ** 2 * predicted - elsewhere)
     return dataclasses.replace(basis, ladder_middle=float(np.exp(middle)), tier_spread=max(variance, SMALLEST**2) ** 0.5)
 
 
@@ -115,24 +111,21 @@ def ladders() -> list[LadderVerdict]:
         judged = [ladder for ladder in known if ladder.family == family]
         for ladder, answer in zip(judged, invert([ladder.sheet for ladder in judged], known_priors=basis), strict=True):
             kv = row(answer, "kv")
-            verdicts.append(LadderVerdict(
-                sold=f"{ladder.sheet.provider}/{ladder.sheet.model}", model=ladder.model, family=family, fp8=ladder.kv,
-                lo=kv.lo, value=kv.value, hi=kv.hi, verdict=kv.verdict,
-            ))  # fmt: skip
+            verdicts.append(LadderVerdict(ladder=ladder, lo=kv.lo, value=kv.value, hi=kv.hi, verdict=kv.verdict))
     return verdicts
 
 
 def ladder_score(verdicts: Sequence[LadderVerdict]) -> PriceScore:
     """The errors over all ladders, beside the middle of the other families' KV."""
-    logs, families = np.log([ladder.fp8 for ladder in verdicts]), np.array([ladder.family for ladder in verdicts])
+    logs, families = np.log([verdict.ladder.kv for verdict in verdicts]), np.array([verdict.ladder.family for verdict in verdicts])
     middles = [logs[families != family].mean() for family in families]
     rms, constant = (
-        float(np.sqrt(np.mean((np.array(guesses) - logs) ** 2))) for guesses in (np.log([ladder.value for ladder in verdicts]), middles)
+        float(np.sqrt(np.mean((np.array(guesses) - logs) ** 2))) for guesses in (np.log([verdict.value for verdict in verdicts]), middles)
     )
     return PriceScore(
         method=OURS, size=KV, models=len(verdicts), rms=rms, over_constant=rms / constant,
-        width=statistics.median(ladder.hi / ladder.lo for ladder in verdicts),
-        coverage=sum(ladder.holds for ladder in verdicts) / len(verdicts),
+        width=statistics.median(verdict.hi / verdict.lo for verdict in verdicts),
+        coverage=sum(verdict.holds for verdict in verdicts) / len(verdicts),
     )  # fmt: skip
 
 

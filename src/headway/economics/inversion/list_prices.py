@@ -108,7 +108,8 @@ class ListVerdict:
 
 def calibrated_lists(basis: Priors, examples: Sequence[Example]) -> Priors:
     """The priors with FITTED_LISTS replaced by fits to these examples, one vote for each family."""
-    shares, ages = votes(examples), np.array([_age(example) for example in examples])
+    shares = votes([example.family for example in examples])
+    ages = np.array([_age(example) for example in examples])
     dated = np.isfinite(ages)
     usual = float(shares[dated] @ ages[dated] / shares[dated].sum()) if dated.any() else float(basis.list_age)
     years, costs = np.where(dated, ages - usual, 0.0), _log_costs(basis, examples)

@@ -217,13 +217,13 @@ class PriceRequest:
 
 def price(
     model: Any, system: Any, load: Load, *, chip_price: Any = None, utilisation: Any = None, margin: Any = None,
-    metric: str = "", own: bool = False, hit: Number = None, sheet: PriceSheet | None = None, **planned: Any,
+    metric: str = "", is_owned: bool = False, hit: Number = None, sheet: PriceSheet | None = None, **planned: Any,
 ) -> Table:  # fmt: skip
     """Cost and price of uncached input, cached input and output, each with its interval, and the drivers of its width.
 
     The best row first, with one pool or with prefill apart, then the other way where both were weighed. `chip_price`, `utilisation` and
     `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5". The default chip price is the catalogue's by `metric`, or of an
-    owned chip (`own`). `planned` goes to `plan`: ttft, tpot, ways, batch, disaggregate, ...
+    owned chip (`is_owned`). `planned` goes to `plan`: ttft, tpot, ways, batch, disaggregate, ...
     """
     assumptions = planned.pop("assumptions", None) or schema.defaults(Assumptions)
     if hit is not None:
@@ -234,7 +234,7 @@ def price(
         assumptions = replace(assumptions, hit_rate=hit)
     answer = plan(model, system, load, elasticities=False, assumptions=assumptions, **planned)
     ask = PriceRequest(
-        terms=terms(chip_price=chip_price, utilisation=utilisation, margin=margin), metric=metric, is_owned=own, hit=hit, sheet=sheet
+        terms=terms(chip_price=chip_price, utilisation=utilisation, margin=margin), metric=metric, is_owned=is_owned, hit=hit, sheet=sheet
     )
     all_ways, notes = priced_ways(answer, ask)
     return from_rows([way.row for way in all_ways], (*answer.notes, *notes), lambda at, key: explained(answer, ask, all_ways[at], key))

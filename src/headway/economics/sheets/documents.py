@@ -10,6 +10,7 @@ from headway.economics.sheets.schema import MTOK, oddities
 from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
 
 SAME = 1e-9  # relative difference below which rates are equal
+CACHE_FACTS = ("min_prefix", "cache_block")
 TTLS = {None: "default", 300.0: "5min", 3600.0: "1h", 43200.0: "12h", 86400.0: "24h"}
 
 
@@ -21,7 +22,7 @@ def near(first: float, second: float) -> bool:
 def document_of(sheet: PriceSheet, of_modes: Mapping[str, str]) -> dict[str, Any]:
     """A sheet as a document of the schema; `of_modes` are the sources of modes that another package states."""
     document: dict[str, Any] = {"provider": sheet.provider, "model": sheet.model, "as_of": sheet.as_of, "source": sheet.source}
-    document |= {key: value for key in ("context_limit", "min_prefix", "cache_block") if (value := getattr(sheet, key)) is not None}
+    document |= {key: value for key in ("context_limit", *CACHE_FACTS) if (value := getattr(sheet, key)) is not None}
     document |= {"rates": rates_in(sheet.rates)} | steps_in(sheet.tiers)
     document["modes"] = {
         mode.name: {"rates": rates_in(mode.rates)}

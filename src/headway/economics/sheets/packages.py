@@ -23,7 +23,7 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core import user_file
 from headway.economics.sheets import catalogue, genai
-from headway.economics.sheets.documents import document_of, filled, lines_of, near
+from headway.economics.sheets.documents import CACHE_FACTS, document_of, filled, lines_of, near
 from headway.economics.sheets.schema import SheetEntry, sheet_of
 from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
 
@@ -222,13 +222,13 @@ def of_sheet(addition: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """A document with what we add to it; a rate of a package stays."""
+    """A document with what we add to it; what a package states stays."""
     for addition in additions():
         if not of_sheet(addition, document) or addition["source"] in document["source"]:
             continue
         document["source"] += f"; {addition['source']}"
         document["notes"] = [*document.get("notes", []), *addition.get("notes", [])]
-        document |= {key: addition[key] for key in ("min_prefix", "cache_block") if key in addition}
+        document |= {key: addition[key] for key in CACHE_FACTS if key in addition and key not in document}
         modes = document.setdefault("modes", {})
         for name, mode in addition.get("modes", {}).items():
             beside = {key: value for key, value in mode.items() if key not in PRICED}
@@ -240,6 +240,15 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 PRICED = ("rates", "ratio", "tiers")
+
+
+def overruled(document: Mapping[str, Any]) -> Iterator[str]:
+    """Facts of caches that an addition states otherwise than the packages."""
+    for addition in additions():
+        for key in CACHE_FACTS if of_sheet(addition, document) else ():
+            if key in addition and key in document and addition[key] != document[key]:
+                name = f"{document['provider']}/{document['model']}"
+                yield f"{name}: our addition has {key} {addition[key]:g}, a package {document[key]:g}, which counts"
 
 
 def overtaken() -> Iterator[str]:

@@ -31,7 +31,6 @@ from headway.simulation.check.offered import OfferedTraffic
 from headway.simulation.check.plays import (
     AUTO,
     CLOSE,
-    COMPILED,
     PLAIN,
     WARMUP,
     Candidate,
@@ -189,7 +188,7 @@ class CheckedCandidate:
     statuses: tuple[LimitStatus, ...] = ()  # every limit beside its simulated statistic
     latencies: tuple[LatencyStatistics, ...] = ()
     confidence: Confidence | None = None  # None without limits
-    utilisation: float | None = None  # offered rate over capacity; None for users, and where plain Python cannot simulate the capacity
+    utilisation: float | None = None  # offered rate over capacity; None for users
     capacity_req_per_s: float | None = None  # of all replicas
     goodput_req_per_s: float | None = None
     good_share: float | None = None  # requests that keep every limit
@@ -199,7 +198,7 @@ class CheckedCandidate:
     replicas_played: int = 0
     seeds: tuple[int, ...] = ()
     plays: int = 0
-    is_short: bool = False  # plain Python played fewer requests than machine code would
+    is_short: bool = False  # few requests were played, as they broke a limit by far
 
     @property
     def is_met(self) -> bool:
@@ -219,7 +218,7 @@ def check(
 ) -> CheckedCandidate:  # fmt: skip
     """A candidate played under traffic, at expected steps and at longer and shorter ones.
 
-    `exact` finds the confidence to a hundredth (in plain Python to four), or to `close` where that is wider; else the plays end once it is
+    `exact` finds the confidence to a hundredth, or to `close` where that is wider; else the plays end once it is
     known whether `needed` is reached.
     """
     alone = (candidate,)
@@ -258,7 +257,7 @@ def _checked(
     scene = playable(candidate, offered, work.requests, seeds, work.how)
     if scene.fleet.pace is None:
         return CheckedCandidate(candidate=candidate, why=scene.fleet.why)
-    scene = lengthened(scene, candidate, offered, work, seeds)
+    scene = lengthened(scene, candidate, offered, seeds)
     results: dict[float, PlayResult] = {}
 
     def excess(factor: float) -> list[float]:
@@ -268,7 +267,7 @@ def _checked(
     spreads = [candidate.step_spread(limit.quantity) for limit in limits]
     sure = confidence(excess, limits, spreads, highest=scene.highest_factor, needed=needed, close=work.close)
     first = results.get(1.0) or scene.play(1.0)
-    return reported(candidate, scene, first, limits, sure, work, seeds)
+    return reported(candidate, scene, first, limits, sure, seeds)
 
 
 def scouted(
@@ -278,7 +277,7 @@ def scouted(
 
     A play begins with empty replicas, so that a short one of a lasting load shows latencies too low rather than too high.
     """
-    if work.how != COMPILED or work.requests <= SCOUTS:
+    if work.requests <= SCOUTS:
         return None
     scene = playable(candidate, offered, SCOUTS, seeds[:1], PLAIN, with_capacity=False)
     if scene.fleet.pace is None:
@@ -288,14 +287,14 @@ def scouted(
         return None
     tightest = max(limits, key=first.excess)
     unsure = Confidence(probability=0.0, low=0.0, high=0.5, factor=None, tightest=tightest, plays=1)
-    return reported(candidate, scene, first, limits, unsure, replace(work, is_short=True), seeds[:1])
+    return replace(reported(candidate, scene, first, limits, unsure, seeds[:1]), is_short=True)
 
 
 def lengthened(
-    scene: PlayableCandidate, candidate: Candidate, offered: OfferedTraffic, work: Effort, seeds: Sequence[int]
+    scene: PlayableCandidate, candidate: Candidate, offered: OfferedTraffic, seeds: Sequence[int]
 ) -> PlayableCandidate:
     """The candidate with more requests where a play would last too few times in service; the fleet and its capacity stay."""
-    count = lifetimes(scene.fleet, scene.loads[0], work)
+    count = lifetimes(scene.fleet, scene.loads[0])
     if offered.trace is not None or count <= len(scene.loads[0].traffic):
         return scene
     return replace(scene, loads=tuple(offered.load(count, seed, scene.shares) for seed in seeds))
@@ -303,7 +302,7 @@ def lengthened(
 
 def reported(
     candidate: Candidate, scene: PlayableCandidate, first: PlayResult, limits: tuple[LatencyLimit, ...], sure: Confidence | None,
-    work: Effort, seeds: tuple[int, ...],
+    seeds: tuple[int, ...],
 ) -> CheckedCandidate:  # fmt: skip
     """The answer from the play with steps as estimated, and the confidence."""
     rate, share = goodput(scene, first, limits) if first.stable else (None, None)
@@ -313,5 +312,5 @@ def reported(
         capacity_req_per_s=scene.able and scene.able.per_s * scene.shares, goodput_req_per_s=rate, good_share=share,
         in_service=float(np.mean([occupancy(run)["running_mean"] for run in first.runs])) * scene.shares,
         rejected=first.latencies.rejected, requests=scene.requests, replicas_played=scene.fleet.replicas, seeds=seeds,
-        plays=1 if sure is None else sure.plays, is_short=work.is_short,
+        plays=1 if sure is None else sure.plays,
     )  # fmt: skip

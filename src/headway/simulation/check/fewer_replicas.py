@@ -76,10 +76,14 @@ def smaller_sizes(plan: LayoutPlan, share: float = 0.0) -> Iterator[LayoutPlan]:
 
 def _at(plan: LayoutPlan, replicas: tuple[int, int], chips: int) -> LayoutPlan:
     """The plan with so many replicas in its pools, on so many chips."""
-    group, best = plan.groups[0], plan.best
-    choice = resized(best, group.case.system, replicas, chips, group.goal)
-    price_ratio = chips / float(best.case.system.chips)  # share of what is paid, for the same requests
-    choice = replace(choice, value=choice.value / price_ratio if group.goal.more else choice.value * price_ratio)
+    group = plan.groups[0]
+    return with_best(plan, resized(plan.best, group.case.system, replicas, chips, group.goal))
+
+
+def with_best(plan: LayoutPlan, choice: Choice) -> LayoutPlan:
+    """The plan with its best layout in another number of replicas; its value is that of the chips paid for, for the same requests."""
+    group, share = plan.groups[0], float(choice.case.system.chips / plan.best.case.system.chips)
+    choice = replace(choice, value=choice.value / share if group.goal.more else choice.value * share)
     return replace(plan, best=choice, groups=(replace(group, best=choice), *plan.groups[1:]))
 
 

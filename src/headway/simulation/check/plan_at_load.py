@@ -34,7 +34,7 @@ from headway.serving.plan.group import first_of_each, may_part
 from headway.serving.plan.plan import LayoutPlan, joined
 from headway.serving.serve import deployment
 from headway.simulation.check.check import DEFAULT, CheckedCandidate, check
-from headway.simulation.check.fewer_replicas import enough_replicas, fewest_replicas
+from headway.simulation.check.fewer_replicas import enough_replicas, fewest_replicas, with_best
 from headway.simulation.check.ladder import NodeCounts, Rung, fewest, ladder, node_counts, pool_ladder
 from headway.simulation.check.limits import LatencyLimit
 from headway.simulation.check.offered import OfferedTraffic
@@ -312,11 +312,7 @@ def _fewest(plan: LayoutPlan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]
     if of is None:
         return plan
     choice = fewest(of, lambda smaller: _briefly(smaller, goal, plays).holds(goal.confidence))
-    if choice is plan.best:
-        return plan
-    share = float(choice.case.system.chips / plan.best.case.system.chips)  # of what is paid, for the same requests
-    choice = replace(choice, value=choice.value / share if group.goal.more else choice.value * share)
-    return replace(plan, best=choice, groups=(replace(group, best=choice), *plan.groups[1:]))
+    return plan if choice is plan.best else with_best(plan, choice)
 
 
 def _drawn_in(bounds: _Bounds, plan: LayoutPlan, checked: CheckedCandidate, limits: Sequence[LatencyLimit]) -> _Bounds:

@@ -4,9 +4,9 @@ Steps `factor` times as long, in time measured in units of `factor` seconds, are
 times as fast, with every pause, patience, transfer and overhead shorter by it. So a play at any factor runs the same compiled step (equal
 to rounding). Only loading from the tiers of a prefix cache depends on seconds elsewhere: there the step itself is scaled.
 
-How many requests a play has, and in which form it runs, follow from the percentile asked for, the requests in flight and a bound on time.
-Machine code simulates about a million requests a second and needs a second to load; plain Python a hundred times fewer. So plain Python
-plays fewer requests, and the answer says so.
+How many requests a play has follows from the percentile asked for, the requests in flight and a bound on time, its form from time alone.
+Machine code simulates about a million requests a second and needs a second to load; plain Python a hundred times fewer. Both play the
+same requests, so that no answer depends on what is installed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from headway.simulation.capacity import MeasuredCapacity
 from headway.simulation.check.latencies import PlayedLatencies, latencies_of
 from headway.simulation.check.limits import LatencyLimit, check_requests, least_requests
 from headway.simulation.check.offered import OfferedTraffic
-from headway.simulation.compiled import LOAD_S, STEP_S, is_ready
+from headway.simulation.compiled import COMPILE_S, LOAD_S, STEP_S, available, is_ready
 from headway.simulation.fleet import Fleet, fleet, stretched
 from headway.simulation.prefix_tiers import SimulatedTier
 from headway.simulation.questions import Policy
@@ -78,11 +78,11 @@ def candidate(
 
 
 COMPILED, PLAIN, AUTO = "compiled", "plain", "auto"
-BEYOND, PLAIN_BEYOND = 400, 20  # requests beyond the highest limited percentile
-LEAST, PLAIN_LEAST = 8_000, 800  # requests of a play at least
-MOST, PLAIN_MOST = 60_000, 2_000  # and at most
+BEYOND = 400  # requests beyond the highest limited percentile
+LEAST, MOST = 8_000, 60_000  # requests of a play, whatever its form, so that the answer does not depend on it
 LIFETIMES = 20  # mean times in service that a play lasts at least, so that filling and draining weigh little
-CLOSE, PLAIN_CLOSE = 0.01, 0.04  # width of the bracket around a confidence; the sampling error of so few requests is larger
+CLOSE = 0.01  # width of the bracket around a confidence
+FOLLOWING = 4  # candidates that a question checks one after another, about
 PLAYS = 7  # plays of a candidate, about
 PLAIN_REQUEST_S = 8e-5  # seconds of plain Python per request, about
 FULL = 0.98  # share of what a replica holds from which it counts as full
@@ -96,7 +96,6 @@ class Effort:
     how: str
     close: float  # width of the bracket around a confidence
     requests: int  # 0: as many as percentiles and requests in flight need
-    is_short: bool = False  # plain Python, so fewer requests
 
 
 def effort(
@@ -110,24 +109,23 @@ def effort(
     form = how
     if how == AUTO:
         takes_s = PLAYS * candidates * (requests or LEAST) * PLAIN_REQUEST_S
-        form = COMPILED if is_ready(meet) and takes_s > LOAD_S + STEP_S * candidates else PLAIN
-    close = CLOSE if form != PLAIN else PLAIN_CLOSE
+        ready = is_ready(meet)
+        pays = takes_s > LOAD_S + STEP_S * candidates if ready else FOLLOWING * takes_s > COMPILE_S and available()
+        form = COMPILED if pays else PLAIN
     if requests is not None:
-        return Effort(how=form, close=close, requests=requests)
+        return Effort(how=form, close=CLOSE, requests=requests)
     tail = min((1.0 - limit.percent / 100 for limit in limits if limit.percent is not None), default=1.0)
-    beyond, least, most = (PLAIN_BEYOND, PLAIN_LEAST, PLAIN_MOST) if form == PLAIN else (BEYOND, LEAST, MOST)
-    count = max(least, min(most, round(beyond / tail)), least_requests(limits, warmup))
-    return Effort(how=form, close=close, requests=count, is_short=form == PLAIN)
+    return Effort(how=form, close=CLOSE, requests=max(LEAST, min(MOST, round(BEYOND / tail)), least_requests(limits, warmup)))
 
 
-def lifetimes(fleet: Fleet, load: LoadingPlan, work: Effort) -> int:
-    """Requests that a play needs for LIFETIMES mean times in service, at most those that its form can play; 0 where no rate is given.
+def lifetimes(fleet: Fleet, load: LoadingPlan) -> int:
+    """Requests that a play needs for LIFETIMES mean times in service, at most MOST; 0 where no rate is given.
 
     Of users on pools, who are all played at once, each asks so many times: one replica alone has few users, for whom any play is long.
     """
     if fleet.pace is None or (load.rate is None and fleet.pools is None):
         return 0
-    return min(round(LIFETIMES * in_flight(fleet, load)), PLAIN_MOST if work.how == PLAIN else MOST)
+    return min(round(LIFETIMES * in_flight(fleet, load)), MOST)
 
 
 def in_flight(fleet: Fleet, load: LoadingPlan) -> float:
@@ -197,7 +195,6 @@ def is_full(fleet: Fleet, load: LoadingPlan) -> bool:
 WARMUP = 0.1  # share of the requests at a rate that are left out, as in `sim`
 MOST_POPULATION = capacity.MOST
 MOST_REPLICAS = 4_096  # played together, each with a state of its own
-PLAIN_CAPACITY = 2_000  # most requests of a queue whose capacity plain Python simulates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,11 +317,8 @@ def playable(
     trial = Trial(
         fleet=fleet, limits={}, warmup=share, lasting=offered.lasting, how=how, routing=candidate.policy.routing, fast=0.0, seed=seeds[0]
     )
-    able, measured = None, False
-    if fleet.pace is not None and not offered.users and with_capacity:
-        population = offered.with_population(loads[0], min(count, MOST_POPULATION) if how == "plain" else MOST_POPULATION, seeds[0])
-        measured = how != "plain" or capacity.queue_length(population.requests, fleet.scheduler.rules) <= PLAIN_CAPACITY
-        able = trial.capacity(population.requests) if measured else None
+    measured = fleet.pace is not None and not offered.users and with_capacity
+    able = trial.capacity(offered.with_population(loads[0], MOST_POPULATION, seeds[0]).requests) if measured else None
     return PlayableCandidate(trial=trial, loads=loads, shares=replicas, able=able, measured=measured)
 
 

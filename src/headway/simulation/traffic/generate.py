@@ -184,7 +184,7 @@ def generate_conversations(
 def generate_talking_users(
     users: int, think: Think | None, prompt: Lengths, output: Lengths, turns: ConversationTurns, count: int, seed: int
 ) -> Traffic:
-    """Conversations for users who together send `count` requests, each going on with one and then beginning the next: more than they need.
+    """Conversations of `count` requests and some more for users, each going on with one and then beginning the next.
 
     A first turn's pause is the time before a user begins a conversation: `think`, or else drawn like the gaps between turns. The first
     conversation of each user begins such a pause after 0 s, so that users do not march in step.
