@@ -154,14 +154,23 @@ def container(python: Path, wheel: Path, folder: Path) -> str:
         elif word == "ENV":
             env |= dict([rest.split("=", 1)])
         elif word == "USER":
-            user = int(rest.partition(":")[0]) if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+            number = int(rest.partition(":")[0])
+            user = number if runs_as(folder / "bin" / "python", number) else None
         elif word in ("ENTRYPOINT", "CMD"):
             words += json.loads(rest)
         elif word not in ("FROM", "#"):
             raise SystemExit(f"{DOCKERFILE}: {word} is not tried here")
     ran(words, where, env, user)
     ran([words[0], *shlex.split(COMMANDS[0])], where, env, user)
-    return f"Dockerfile: {count} lines, run one by one{'' if user is None else f' as user {user}'}"
+    return f"Dockerfile: {count} lines, run one by one{' as ourselves' if user is None else f' as user {user}'}"
+
+
+def runs_as(python: Path, user: int) -> bool:
+    """Whether we may become a user, who can run this Python: one in a home that is closed to others he cannot."""
+    try:
+        return subprocess.run([python, "-c", "import ensurepip"], user=user, group=user, capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def runners(wheel: Path, folder: Path) -> list[str]:
@@ -189,7 +198,9 @@ def main() -> None:
         print(*(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB, the same when built again" for path in files), sep="\n", flush=True)
         for number, python in enumerate(found := pythons()):
             print(tried(python, wheel, folder / str(number)), flush=True)
-        print(container(found[-1], wheel, folder / "container"), *runners(wheel, folder), sep="\n", flush=True)
+        user = int(re.findall(r"^USER (\d+)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)[-1])
+        python = next((one for one in (*reversed(found), Path("/usr/bin/python3")) if runs_as(one, user)), found[-1])
+        print(container(python, wheel, folder / "container"), *runners(wheel, folder), sep="\n", flush=True)
     (DIST / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()), encoding="utf-8")
     print(f"{DIST.name}/SHA256SUMS: {len(sums)} files")
 

@@ -98,7 +98,7 @@ def test_update__check_writes_nothing_and_no_socket_is_opened(home: Path, cli: C
 def test_update__refuses_an_older_package_and_asks_for_one(home: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update, "read_packages", lambda: newer("0.0.1"))
     answer = cli("update")
-    assert answer.status == 2 and "0.0.1 is older than genai-prices" in answer.err and "pip install --upgrade" in answer.err
+    assert answer.status == 2 and "genai-prices 0.0.1 is older than " in answer.err and "pip install --upgrade" in answer.err
     monkeypatch.setattr(update, "read_packages", lambda: Packages({}, {}))
     answer = cli("update")
     assert answer.status == 2 and "headway[prices]" in answer.err and len(answer.err.splitlines()) == 1

@@ -122,7 +122,7 @@ def lines(answer: Answer) -> list[str]:
 
 FIRST = ("calibrated on ", "the newest of these runs ", "before calibration ")  # of the user's own runs, in every format
 # Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
-HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
+HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets", "prices: ")
 LIGHT = (
     "TTFT", "nearest measured", "no --engine is named", "prefix hits are in HBM", "KV cache formats searched",
     "latencies leave out", "scheduler of engine",

@@ -75,7 +75,7 @@ def _refuse_older(packages: Packages, tables: Mapping[str, Mapping[str, Any]]) -
         for name, version in VERSIONS.findall(table.get("packages", "")):
             if name in packages.versions and _numbers(packages.versions[name]) < _numbers(version):
                 raise HeadwayError(
-                    f"{name} {packages.versions[name]} is older than {name} {version}, from which the prices at hand are: "
+                    f"{name} {packages.versions[name]} is older than {version}, from which the prices at hand are: "
                     f"pip install --upgrade {name}"
                 )
 
