@@ -22,12 +22,12 @@ def estimate(questions: Mapping[str, int], seconds: float, size: float, workers:
     return f"{what} questions: about {show(seconds / count, 's', 2)} on {workers}, {show(size, 'byte', 2)}."
 
 
-def summary(rows: Sequence[Mapping[str, Any]], folder: str, digest: str, failures: Sequence[str], way_on: str) -> Summary:
+def summary(rows: Sequence[Mapping[str, Any]], folder: str, digest: str, failures: Sequence[str], way_on: str, stopped: bool) -> Summary:
     """The sentence, the table by verb and what comes next."""
     total, answered, failed = (sum(row[key] for row in rows) for key in ("questions", "answered", "failed"))
     without = f", {failed:,} of them without an answer" if failed else ""
     if digest:
         headline = f"{number_of(total, 'question')} in {folder}{without}; rows sha256 {digest}."
     else:
-        headline = f"{answered:,} of {number_of(total, 'question')} in {folder}{without}."
+        headline = f"{'Interrupted: ' if stopped else ''}{answered:,} of {number_of(total, 'question')} in {folder}{without}."
     return Summary(headline, VIEW, after=[way_on] if way_on else (), remarks=failures)

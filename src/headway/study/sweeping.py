@@ -162,7 +162,7 @@ class Sweeping:
         rest = " to other shards; the command without --shard answers what lacks" if self.shard.count > 1 else "; the same command goes on"
         way_on = f"{remaining:,} chunks are left{rest}" if remaining else ""
         failures = list(self._failures(record)) if failed else []
-        summary = words.summary(rows, str(self.folder), digest, failures, way_on)
+        summary = words.summary(rows, str(self.folder), digest, failures, way_on, bool(status))
         return self._answer(record, summary, status or (INCOMPLETE if failed else 0), rows)
 
     def _answer(self, record: Manifest, summary: output.Summary, status: int, rows: list[dict[str, Any]] | None = None) -> output.Answer:
