@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -212,7 +213,7 @@ def test_pool__answers_in_another_process() -> None:
 # -- one client -----------------------------------------------------------------------------------------------------------------
 
 
-def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path) -> None:
+def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lock.hold(tmp_path, lock.ALL):
         for shard in (lock.ALL, lock.Shard(1, 2)):
             with pytest.raises(HeadwayError, match=f"process {os.getpid()} of .* works on it"), lock.hold(tmp_path, shard):
@@ -226,11 +227,18 @@ def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path) -> None:
     for name, host, age in (("dead", "elsewhere", 2 * lock.DEAD_S), ("lives", "elsewhere", 0)):
         (locks / f"{name}.json").write_text(json.dumps({"host": host, "pid": 1, "shard": "1/1"}))
         os.utime(locks / f"{name}.json", (time.time() - age,) * 2)
+    monkeypatch.setattr(lock, "LOOK_S", 0.01)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "lives.json", (time.time() + 5,) * 2))
     with pytest.raises(HeadwayError, match="process 1 of elsewhere"), lock.hold(tmp_path, lock.ALL):
         pass
-    (locks / "lives.json").unlink()
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "lives.json", (time.time() - 2 * lock.DEAD_S,) * 2))
+    os.utime(locks / "lives.json")
     with lock.hold(tmp_path, lock.ALL):
-        assert not (locks / "dead.json").exists()
+        assert not {"dead.json", "lives.json"} & {path.name for path in locks.iterdir()}
+    forerunner = {"host": socket.gethostname(), "pid": os.getpid(), "shard": "1/1", "token": "of a pod that had my name and number"}
+    (locks / "pod.json").write_text(json.dumps(forerunner))
+    with lock.hold(tmp_path, lock.ALL):
+        assert not (locks / "pod.json").exists()
 
 
 # -- what is wrong --------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ def bar(stream: Any, label: str, patience_s: float) -> Iterator[None]:
             bars[0].start()
         if bars:
             of = f" of {end:,}" if end >= total else ""
-            bars[0].update(0, description=f"{total:,}{of} {label}", completed=total, total=end if of else None)
+            rate = total / (time.perf_counter() - start)
+            bars[0].update(0, description=f"{total:,}{of} {label}, {rate:,.3g}/s", completed=total, total=end if of else None)
 
     try:
         with watched(listen, lambda text: print(text, file=stream, flush=True)):

@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.core import user_file
-from headway.core.errors import HeadwayError
+from headway.core.errors import BadFile, HeadwayError
 from headway.study.store import room
 
 BEAT_S = 5.0
+LOOK_S = 1.0
 DEAD_S = 60.0  # without a touch, by the clock of the disk
-FOLDER = "locks"
+FOLDER, TOKEN = "locks", uuid.uuid4().hex
 HOLDER = user_file.FileKind("the lock of a sweep", 10_000)
 
 
@@ -54,7 +56,7 @@ def hold(folder: Path, shard: Shard) -> Iterator[None]:
     with room(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            json.dump({"host": socket.gethostname(), "pid": os.getpid(), "shard": str(shard)}, file)
+            json.dump({"host": socket.gethostname(), "pid": os.getpid(), "shard": str(shard), "token": TOKEN}, file)
     stop = threading.Event()
     try:
         _check(path, shard)
@@ -73,25 +75,32 @@ def _beat(path: Path, stop: threading.Event) -> None:
 
 
 def _check(path: Path, shard: Shard) -> None:
-    """Raise HeadwayError for a client that lives and works on the same chunks; remove files of dead ones."""
-    now = path.stat().st_mtime  # by the clock of the disk
+    """Raise Busy for a client that lives and works on the same chunks; remove files of dead ones."""
     for rival in path.parent.glob("*.json"):
-        if rival == path:
-            continue
-        try:
-            age, holder = now - rival.stat().st_mtime, json.loads(user_file.data_of(rival, HOLDER) or b"{}")
-        except (OSError, HeadwayError, ValueError):
-            continue  # gone since, or its first line is on its way: its client will see this one
-        if age > DEAD_S or _is_gone(holder):
-            with suppress(OSError):
-                rival.unlink()
-            continue
-        both = f"{shard}", holder.get("shard", "1/1")
-        apart = both[0] != both[1] and both[0].partition("/")[2] == both[1].partition("/")[2]
-        if not apart:
-            client = f"process {holder.get('pid')} of {holder.get('host')}"
-            part = "" if both[1] == str(ALL) else f" (shard {both[1]})"
-            raise Busy(f"{path.parent.parent}: {client} works on it{part}: wait for it, or stop it")
+        if rival != path:
+            _outlive(path, rival, shard)
+
+
+def _outlive(path: Path, rival: Path, shard: Shard) -> None:
+    """Raise Busy unless a rival works on other chunks or is dead; of another machine, that it touches its file says that it lives."""
+    try:
+        holder, first = json.loads(user_file.data_of(rival, HOLDER) or b"{}"), rival.stat().st_mtime
+        number, _, count = str(holder.get("shard", ALL)).partition("/")
+        if number != str(shard.number) and count == str(shard.count):
+            return
+        while not _is_gone(holder):
+            beat, age = rival.stat().st_mtime, path.stat().st_mtime - rival.stat().st_mtime  # by the clock of the disk
+            if age > DEAD_S:
+                break
+            if beat > first or holder.get("host") == socket.gethostname():
+                part = "" if f"{number}/{count}" == str(ALL) else f" (shard {number}/{count})"
+                client = f"process {holder.get('pid')} of {holder.get('host')}"
+                raise Busy(f"{path.parent.parent}: {client} works on it{part}: wait for it, or stop it")
+            time.sleep(LOOK_S)
+            os.utime(path)
+        rival.unlink()
+    except (OSError, BadFile, ValueError):
+        return  # gone since, or its first line is on its way: its client will see this one
 
 
 def _is_gone(holder: dict[str, object]) -> bool:
@@ -99,6 +108,8 @@ def _is_gone(holder: dict[str, object]) -> bool:
     pid = holder.get("pid")
     if holder.get("host") != socket.gethostname() or os.name != "posix" or not isinstance(pid, int):
         return False
+    if pid == os.getpid():
+        return holder.get("token") != TOKEN  # a container that is started again has the name and the number of the one before
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
