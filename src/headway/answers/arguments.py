@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.core import schema, units
-from headway.core.catalog import open_catalog
+from headway.core.catalog import open_catalog, user_folder
 from headway.core.errors import BadValue, IllegalLayout, UnknownName
 from headway.core.notes import borrow, note, remark
 from headway.core.quantity import default
@@ -42,7 +42,12 @@ NO_CONFIG = "a model by name or file: it is about a config.json, which this mode
 
 def catalog(args: Question) -> Any:
     """Catalogue with the user's folders first."""
-    return open_catalog(args.catalog, ("sheets",) if getattr(args, "shipped", False) else ())
+    if not getattr(args, "shipped", False):
+        return open_catalog(args.catalog)
+    home = user_folder()
+    if home is None or not (home / "sheets").is_dir():
+        note("--shipped has no effect: no price tables of yours are there")
+    return open_catalog(args.catalog, ("sheets",))
 
 
 def split(text: Any, what: str) -> list[Any]:
