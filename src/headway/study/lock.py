@@ -27,7 +27,7 @@ FOLDER, TOKEN = "locks", uuid.uuid4().hex
 HOLDER = user_file.FileKind("the lock of a sweep", 10_000)
 
 
-class Busy(HeadwayError):
+class FolderBusy(HeadwayError):
     """A folder on which another client works."""
 
 
@@ -75,14 +75,14 @@ def _beat(path: Path, stop: threading.Event) -> None:
 
 
 def _check(path: Path, shard: Shard) -> None:
-    """Raise Busy for a client that lives and works on the same chunks; remove files of dead ones."""
+    """Raise FolderBusy for a client that lives and works on the same chunks; remove files of dead ones."""
     for rival in path.parent.glob("*.json"):
         if rival != path:
             _outlive(path, rival, shard)
 
 
 def _outlive(path: Path, rival: Path, shard: Shard) -> None:
-    """Raise Busy unless a rival works on other chunks or is dead; of another machine, that it touches its file says that it lives."""
+    """Raise FolderBusy unless a rival works on other chunks or is dead; of another machine, that it touches its file says that it lives."""
     try:
         holder, first = json.loads(user_file.data_of(rival, HOLDER) or b"{}"), rival.stat().st_mtime
         number, _, count = str(holder.get("shard", ALL)).partition("/")
@@ -95,7 +95,7 @@ def _outlive(path: Path, rival: Path, shard: Shard) -> None:
             if beat > first or holder.get("host") == socket.gethostname():
                 part = "" if f"{number}/{count}" == str(ALL) else f" (shard {number}/{count})"
                 client = f"process {holder.get('pid')} of {holder.get('host')}"
-                raise Busy(f"{path.parent.parent}: {client} works on it{part}: wait for it, or stop it")
+                raise FolderBusy(f"{path.parent.parent}: {client} works on it{part}: wait for it, or stop it")
             time.sleep(LOOK_S)
             os.utime(path)
         rival.unlink()

@@ -78,9 +78,9 @@ def settle(parts: list[Path]) -> None:
     """Give the parts of one verb one schema, so that every reader of Parquet takes them as one table."""
     from pyarrow import parquet
 
-    schemas = [parquet.read_schema(part) for part in parts]
-    types = settled_types(joined_types(schemas))
-    for part, schema in zip(parts, schemas, strict=True):
+    types = settled_types(joined_types(parquet.read_schema(part) for part in parts))
+    for part in parts:
+        schema = parquet.read_schema(part)
         if {field.name: field.type for field in schema} != types or schema.names != list(types):
             table = parquet.ParquetFile(part).read()
             keep(part, encoded(cast(table, types), json.loads(table.schema.metadata[ABOUT])))

@@ -53,7 +53,7 @@ class Sweeping:
                 with lock.hold(self.folder / lock.FOLDER, lock.ALL):
                     if manifest.read(self.folder) is None:
                         manifest.write(self.folder, self.planned())
-            except lock.Busy:
+            except lock.FolderBusy:
                 time.sleep(random.uniform(0.2, 2.0))
             record = manifest.read(self.folder)
         manifest.check(self.folder, record, self.study.digest, self.files)
