@@ -96,7 +96,8 @@ def _apart(row: Row, varying: Sequence[str]) -> str:
     """What tells a row from the others: its hit rate, or what it is of."""
     if "hit_rate" in varying or not varying:
         return f"hit rate {row['hit_rate']:.0%}"
-    return ", ".join(cell(key, row) for key in varying if key in SUBJECT or key not in LAID)
+    keys = [key for key in varying if key in SUBJECT] or [key for key in varying if key not in LAID]
+    return ", ".join(cell(key, row) for key in keys)
 
 
 def _where(row: Row) -> str:
