@@ -222,7 +222,7 @@ def _settling(row: Row) -> list[str]:
 
 def _on_hits(row: Row) -> str:
     """Clause on a load that only a filled prefix cache carries."""
-    after = {None: "", True: "; it comes back after a stop of two minutes", False: "; a burst that empties the cache stays"}
+    after = {None: "", True: "; after a stop it comes back", False: "; a burst that empties the cache stays"}
     without = serving.value(row, "capacity_without_hits_req_per_s")
     return f"lives on its prefix hits: without them it carries {without}{after[row['recovers']]}"
 
