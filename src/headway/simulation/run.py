@@ -115,8 +115,8 @@ class Trial:
     def recovers(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity) -> bool | None:
         """Whether a load that an empty cache does not carry is carried again after a stop of two minutes, or of a conversation if longer.
 
-        The stop is shorter where that is more requests than are played. Who waits then comes at once, and while the queue lasts what a conversation left is dropped before its next turn: either hits
-        come back before the queue grows, or never.
+        The stop is shorter where that is more requests than are played. Who waits then comes at once, and while the queue lasts what a
+        conversation left is dropped before its next turn: either hits come back before the queue grows, or never.
         """
         if load.longer is None or load.rate is None:
             return None
