@@ -435,3 +435,9 @@ def test_price__wrong_input_is_one_line(wrong: str, capsys: pytest.CaptureFixtur
 def test_price__flag_of_another_question_is_refused(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", *command.split()]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_price__a_free_list_has_no_margin() -> None:
+    free = PriceSheet(provider="", model="", as_of="now", source="test", rates=Rates(input=0.0, output=0.0))
+    row = price("llama-3.1-8b", "h100-sxm", Load(prompt=2000, output=300), sheet=free).row(0)
+    assert row["sheet_margin"] is row["sheet_margin_lo"] is row["sheet_margin_hi"] is None and row["usd_charged"] == 0

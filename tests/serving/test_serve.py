@@ -67,6 +67,7 @@ def test_tpot__null_for_answers_of_one_token() -> None:
     "command",
     ["plan llama-3.1-8b --on h200 --prompt 500 --output 1 --tpot 10ms", "speed llama-3.1-8b --on 8xh200 --prompt 500 --output 1",
      "plan llama-3.1-8b --on h200 --prompt 500 --output 1 --objective latency",
+     "plan llama-3.1-8b --on 2xh200 --prompt 500 --output 1 --disaggregate only",
      "sim llama-3.1-8b --on h200 --prompt 500 --output 1 --rate 1 --requests 10 --tpot 10ms",
      "sim llama-3.1-8b --on h200 --prompt 500 --output 1 --find rate --requests 10 --so-that p99_tpot_s=1s"],
 )  # fmt: skip

@@ -63,6 +63,24 @@ def test_verdict__of_a_cache_is_that_of_its_capacity_and_of_a_run_ten_times_long
     assert row["utilisation"] > 1.0 and row["hit_rate_settled"] < row["hit_rate"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("room", "recovers"), [("200k", False), ("3M", True)])
+def test_verdict__of_what_an_empty_cache_does_not_carry(cli: Cli, room: str, recovers: bool) -> None:
+    """The 540 conversations that begin in two minutes have 430k tokens in their first turns, 1.7M in all: too many, or all stay."""
+    [row] = cli.json(f"{TALKS} {room} --prefix-cache hbm:400GB --rate 18")["rows"]
+    assert row["stable"] and row["recovers"] == recovers
+    assert row["capacity_without_hits_req_per_s"] < 18 < row["capacity_req_per_s"]
+    words = cli(f"{TALKS} {room} --prefix-cache hbm:400GB --rate 18").out
+    assert "lives on prefix hits" in words.splitlines()[0] and ("a burst that empties the cache stays" in words) != recovers
+
+
+@pytest.mark.parametrize("more", ["--patience 30ms", "--patience 30ms --replicas 3", "--patience 1ms", "--kv-tokens 1500"])
+def test_users__who_give_up_or_are_refused_send_as_many_requests_as_asked(cli: Cli, more: str) -> None:
+    asked = f"sim --step 20ms+1ms*n --loop plain --users 7 --turns 6,1s --prompt 300 --output 20 --max-seqs 4 --requests 250 {more}"
+    [row] = cli.json(asked)["rows"]
+    assert row["completed"] + row["cancelled"] == 250 == row["requests"] - row["rejected"]
+
+
 def talking(users: int = 3, count: int = 60, think: Think | None = None) -> Traffic:
     lengths = (Constant(tokens=10), parse_lengths("uniform:2,9", "output", answers=True))
     return generate_talking_users(users, think, *lengths, ConversationTurns(mean=3.0, gap=4.0), count, seed=5)

@@ -78,7 +78,7 @@ def _machine(args: Breakeven) -> System:
     machines, models = arguments.systems(args), arguments.models(args)
     if len(machines) != 1 or len(models) != 1:
         what = ("--on", f"{len(machines)} machines") if len(machines) != 1 else ("model", f"{len(models)} models")
-        raise BadValue(*what, "one model on one machine; several --sheet are compared")
+        raise BadValue(*what, "one model on one machine, one value of each --set and --chip-price; several --sheet are compared")
     return machines[0][0]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,7 @@ from headway.simulation.traffic.generate import (
     parse_turns,
 )
 from headway.simulation.traffic.read import read_trace
+from headway.simulation.traffic.requests import Traffic
 from headway.simulation.traffic.stream import DrawnTraffic
 
 EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs can be halved
@@ -485,15 +486,15 @@ def _talking_users(args: Simulate, users: tuple[int, ...], prompt: Lengths, outp
     loads, totals = [], [max(count or max(round(PER_USER * number * turns.mean), FEWEST), number) for number in users]
     within_memory(args, totals)
     for number, total in zip(users, totals, strict=True):
-        loads.append(_talking_load(args, number, think, prompt, output, turns, total, total))
+        pool = partial(generate_talking_users, number, think, prompt, output, turns, seed=seed(args))
+        loads.append(_talking_load(pool, number, total, total))
     return loads
 
 
-def _talking_load(args: Simulate, users: int, think: Any, prompt: Any, output: Any, turns: Any, sends: int, count: int) -> LoadingPlan:
+def _talking_load(pool: Callable[..., Traffic], users: int, sends: int, count: int) -> LoadingPlan:
     """Users who send so many requests of conversations, of which there are `count` and some more."""
-    traffic = generate_talking_users(users, think, prompt, output, turns, count, seed(args))
-    longer = partial(_talking_load, args, users, think, prompt, output, turns, sends)
-    return LoadingPlan(traffic=traffic, rate=None, users=users, sends=sends, longer=longer)
+    longer = partial(_talking_load, pool, users, sends)
+    return LoadingPlan(traffic=pool(count=count), rate=None, users=users, sends=sends, longer=longer)
 
 
 def seed(args: Simulate) -> int:

@@ -44,6 +44,8 @@ def _answer(alone: Row | None, tip: Row | None, rows: Sequence[Row], first: Row)
     """The first sentence: which side is cheaper at the user's volume, and from which volume machines are."""
     turn = f"machines are cheaper {_turn(rows, tip)}" if tip is not None else "no volume makes machines cheaper"
     if alone is None:
+        if all(row["machines_usd_per_month"] is None for row in rows):
+            return sentence(f"{_chip(first)} carries {first['model']} at no volume", f": {first['why']}")
         if tip is None:
             return sentence(f"{first['model']} on {_chip(first)} is at no volume cheaper than {_api(first)}", _least(rows))
         cost = f": {tip['system']} for {_month(tip, 'machines_usd_per_month')}"

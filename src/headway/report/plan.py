@@ -85,6 +85,8 @@ def refusal(row: Row, plan: Any) -> str:
         return f"{row['model']} does not fit on {row['system']}"
     if plan.fails == "rate":
         return f"{subject(row)} does not carry the load"
+    if not limits(plan.slo):
+        return f"{subject(row)} has no two pools"
     return f"Nothing meets {limits(plan.slo)} for {subject(row)}"
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
 ENDS = ("chip_price", "utilisation", "margin")
+SUBJECT = ("model", "system", "prompt", "output")  # of the columns of a layout those that no search fills
 CELL_ENDS = ("", "_lo", "_hi", "_least", "_most")  # of a cost or a price
 DRIVERS = {
     "estimate": "the estimate of the times",
@@ -61,14 +62,14 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
         )
     both = [] if len(rows) == len(everything) else ["kind"]
     view = [*_varying(rows), *both, *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
+    varying = _varying(rows)
     if priced[0].get("sheet_margin") is not None:
         ends = (pick(priced, key=lambda row: row["sheet_margin"]) for pick in (min, max))
-        least, most = (f"{row['sheet_margin']:.0%} (hit rate {row['hit_rate']:.0%})" for row in ends)
+        least, most = (f"{row['sheet_margin']:.0%} ({_apart(row, varying)})" for row in ends)
         summary = f"the list leaves a margin of {least} to {most}"
     else:
         least, most = (cell("price_out", pick(priced, key=lambda row: row["price_out"])) for pick in (min, max))
         summary = f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
-    varying = _varying(rows)
     about = "Cost to price" if {"model", "system"} & {*varying} else subject(rows[0]) if varying else _where(rows[0])
     return output.Summary(sentence(f"{about}: {len(rows)} prices, {summary}"), view, remarks=[HOW], first=varying)
 
@@ -89,6 +90,14 @@ def _varying(rows: Sequence[Row]) -> list[str]:
         else:
             varying_keys = [key for key in varying_keys if key != name]
     return varying_keys
+
+
+def _apart(row: Row, varying: Sequence[str]) -> str:
+    """What tells a row from the others: its hit rate, or what it is of."""
+    if "hit_rate" in varying or not varying:
+        return f"hit rate {row['hit_rate']:.0%}"
+    keys = [key for key in varying if key in SUBJECT] or [key for key in varying if key not in LAID]
+    return ", ".join(cell(key, row) for key in keys)
 
 
 def _where(row: Row) -> str:

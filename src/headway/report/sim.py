@@ -56,7 +56,8 @@ def describe(rows: Any, percentiles: Sequence[float] = ()) -> output.Summary:
         remarks = [*verdict(row), *_settling(row), *rejected, *load, *sensitive(row), DEFINED]
         return output.Summary(_sentence(row), kinds, binds=_binds(row), remarks=remarks, first=first)
     at = next(at for at, key in enumerate(kinds) if key.endswith("_itl_s"))
-    remarks = [*rejected, *_draining(runs[-1]), DEFINED]
+    by_hits = next((f"at {serving.value(row, 'rate')} the service {_on_hits(row)}." for row in runs if _lives_on_hits(row)), "")
+    remarks = [*filter(None, [by_hits]), *rejected, *_draining(runs[-1]), DEFINED]
     return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), remarks=remarks, first=first)
 
 
@@ -205,7 +206,7 @@ def verdict(row: Row) -> list[str]:
 def _settling(row: Row) -> list[str]:
     """Lines on requests beyond those asked for, without which hits or latencies would not be those of a lasting load."""
     lines, judged = [], row.get("judged_requests") or 0
-    if row.get("capacity_without_hits_req_per_s"):
+    if _lives_on_hits(row):
         lines.append(f"the service {_on_hits(row)}.")
     if judged > row.get("requests", judged):
         lines.append(
@@ -220,9 +221,13 @@ def _settling(row: Row) -> list[str]:
     return lines
 
 
+def _lives_on_hits(row: Row) -> bool:
+    return bool(row.get("capacity_without_hits_req_per_s"))
+
+
 def _on_hits(row: Row) -> str:
     """Clause on a load that only a filled prefix cache carries."""
-    after = {None: "", True: "; it comes back after a stop of two minutes", False: "; a burst that empties the cache stays"}
+    after = {None: "", True: "; after a stop it comes back", False: "; a burst that empties the cache stays"}
     without = serving.value(row, "capacity_without_hits_req_per_s")
     return f"lives on its prefix hits: without them it carries {without}{after[row['recovers']]}"
 
@@ -270,8 +275,8 @@ def _sentence(row: Row) -> str:
     known = [(name, serving.value(row, f"p99_{name}_s")) for name in ("ttft", "tpot") if row[f"p99_{name}_s"] is not None]
     latencies_text = ", ".join(f"p99 {name.upper()} {text}" for name, text in known)
     overloaded = "" if row["stable"] else "; overloaded"
-    without = row.get("capacity_without_hits_req_per_s")
-    hits = f"; lives on prefix hits ({format_value(without, '1/s')} without)" if without else ""
+    without = serving.value(row, "capacity_without_hits_req_per_s")
+    hits = f"; lives on prefix hits ({without} without)" if _lives_on_hits(row) else ""
     return sentence(f"{about}{_by_seed(row)}: {latencies_text}", overloaded, hits, load)
 
 

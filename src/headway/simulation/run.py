@@ -110,20 +110,21 @@ class Trial:
         verdict = Verdict(standing=standing, hits=hits.share, requests=len(run.traffic), settled=hits.settled or not self.lasting)
         if rate is None or rate <= able.per_s or not standing.stable or run.interrupted:
             return verdict
-        return replace(verdict, without_hits=able.per_s, recovers=self.recovers(load, run, able, most))
+        return replace(verdict, without_hits=able.per_s, recovers=self.recovers(load, run, able))
 
-    def recovers(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity, most: int) -> bool | None:
+    def recovers(self, load: LoadingPlan, run: SimulatedRun, able: MeasuredCapacity) -> bool | None:
         """Whether a load that an empty cache does not carry is carried again after a stop of two minutes, or of a conversation if longer.
 
-        Who waits then comes at once, and while the queue lasts what a conversation left is dropped before its next turn: either hits
-        come back before the queue grows, or never.
+        The stop is shorter where that is more requests than are played. Who waits then comes at once, and while the queue lasts what a
+        conversation left is dropped before its next turn: either hits come back before the queue grows, or never.
         """
         if load.longer is None or load.rate is None:
             return None
         talks = int((~turns_of(run.traffic).later).sum())
         pauses = 0.0 if run.traffic.pause is None else float(run.traffic.pause.sum())
-        stop_s = max(settled.STOP_S, (float(np.nansum(run.finish - run.arrival)) + pauses) / talks)
-        load = load.longer(max(1, min(int(settled.STOPS * stop_s * load.rate), most)))
+        most_s = (settled.PLAIN_MOST if self.how == "plain" else MOST) / load.rate / settled.STOPS
+        stop_s = min(max(settled.STOP_S, (float(np.nansum(run.finish - run.arrival)) + pauses) / talks), most_s)
+        load = load.longer(max(1, int(settled.STOPS * stop_s * load.rate)))
         load = replace(load, traffic=settled.after_stop(load.traffic, stop_s), longer=None)
         again = self.run(load)
         if again.interrupted:

@@ -23,7 +23,7 @@ AT_EASE = 0.8  # load over the capacity without hits below which hits do not mat
 TIMES_LONGER = 4  # the next run, where hits have not settled
 LONGEST = 10  # times as many requests has the longest such run, but no more than
 MOST, PLAIN_MOST = 200_000, 20_000  # compiled and as plain Python
-STOP_S, STOPS = 120.0, 8  # a stop after which a load is carried again or not, and how many of its length are played
+STOP_S, STOPS = 120.0, 4  # a stop after which a load is carried again or not, and how many of its length are played
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from headway.training.search import LayoutEstimate, TrainingAnswer, TrainingRequ
 
 MOST_FREE = 131_072  # chips, up to which a count that is left open is looked for
 ROUNDING = 1e-9  # of a probability
+EVEN = 0.5  # chance from which a limit is kept as expected
 SAME = 1e-9  # share within which two runs are as long
 EIGHTHS = (4, 5, 6, 7)  # of powers of two: counts below a scale-up domain
 WORSE = 4  # coarse counts in turn that are dearer than the cheapest, after which no larger one is weighed
@@ -76,10 +77,11 @@ def is_in_time(request: TrainingRequest, run: Outlook) -> bool:
 
 
 def misses(request: TrainingRequest, run: Outlook) -> list[str]:
-    """The limits that a run does not keep with the confidence asked, in words."""
+    """The limits that a run does not keep with the confidence asked, in words; one that it is likely to keep misses by its chance alone."""
     chances = ((run.in_time, "the deadline of", request.deadline, "s"), (run.in_budget, "the budget of", request.budget, "USD"))
-    enough = request.confidence - ROUNDING
-    return [f"{words} {show(limit, unit)}" for chance, words, limit, unit in chances if chance is not None and float(chance) < enough]
+    late = [entry for entry in chances if entry[0] is not None and float(entry[0]) < request.confidence - ROUNDING]
+    at = f" at {request.confidence:.0%} confidence"
+    return [f"{words} {show(limit, unit)}{at if float(chance) >= EVEN else ''}" for chance, words, limit, unit in late]
 
 
 class MachineSizes:

@@ -181,12 +181,9 @@ def _against(out: Mapping[str, Any], pick: Choice, hit: Number, rates: Rates) ->
     revenue = sum(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items())
     counts = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
     costs = {end: sum(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in counts.items()) for end in ("", "_lo", "_hi")}
-    return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {
-        "usd_charged": revenue,
-        "sheet_margin": laws.gross_margin(costs[""], revenue),
-        "sheet_margin_lo": laws.gross_margin(costs["_hi"], revenue),
-        "sheet_margin_hi": laws.gross_margin(costs["_lo"], revenue),
-    }
+    ends = {"": "", "_lo": "_hi", "_hi": "_lo"}  # of nothing that is charged there is no margin
+    margins = {f"sheet_margin{end}": laws.gross_margin(costs[of], revenue) if float(revenue) else None for end, of in ends.items()}
+    return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {"usd_charged": revenue} | margins
 
 
 def _power(pick: Choice, chip: Interval, middle: UsdPerSecond, electricity: Number) -> dict[str, Any]:

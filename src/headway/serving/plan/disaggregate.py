@@ -102,8 +102,7 @@ def sides(candidates: Sequence[Candidates], goal: Goal, tpot: Second | None = No
         room = goal.free or w.compiled.chips + first.chips.min() <= w.case.system.chips  # beside a prefill replica
         keep = np.flatnonzero((most > 0) & room)
         w, most = w.rows(keep), most[keep]
-        for limit in _levels(w, most, goal) if tpot is None else (tpot,):
-            second = _decode_side(w, most, limit, goal)
+        for second in _decode_sides(w, most, _levels(w, most, goal) if tpot is None else [tpot], goal):
             if len(second.row):
                 yield first, second
 
@@ -140,19 +139,23 @@ def _prefill_side(w: Candidates, goal: Goal) -> Pool:
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))))
 
 
-def _decode_side(w: Candidates, most: Number, limit: float, goal: Goal) -> Pool:
-    """Decode replicas at the largest batch that memory and the TPOT limit allow."""
+def _decode_sides(w: Candidates, most: Number, tpot_limits: Sequence[Second], goal: Goal) -> Iterator[Pool]:
+    """Decode replicas at the largest batch that memory and each TPOT limit allow, the limits searched together."""
+    law, limit, shape = step_law(goal), np.array(tpot_limits), (w.count, len(tpot_limits))
+    if not w.count or not tpot_limits:
+        return
     if goal.batches:
-        ranks = np.full_like(most, 1)
-        batch = np.full_like(most, max(goal.batches))
-        good = fits(w, batch) & (decode_tpot(w, batch, step_law(goal)) <= limit) & (least_sequences(w) == 1 or halves(w.layout, batch))
+        batch = np.full(shape, max(goal.batches))
+        good = fits(w, batch) & (decode_tpot(w, batch, law) <= limit) & (least_sequences(w) == 1 or halves(w.layout, batch))
     else:
-        ranks = bisect_ranks(lambda ranks: decode_tpot(w, batch_of(w, ranks), step_law(goal)) <= limit, most + 1)
+        ranks = bisect_ranks(lambda ranks: decode_tpot(w, batch_of(w, ranks), law) <= limit, np.broadcast_to(most + 1, shape))
         batch, good = batch_of(w, np.maximum(ranks, 1)), ranks >= least_sequences(w)
-    times, link, layout = decode_tpot(w, batch, step_law(goal)), _link_s(w, goal), w.layout
-    work = request_s(batch, w.case.load.output, times, NO_PREFILL, layout.dp * layout.pp)
-    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, batch_of(w, most), link)
-    return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))))
+    times, link, layout = decode_tpot(w, batch, law), _link_s(w, goal), w.layout
+    request = laws.pool_request_s(request_s(batch, w.case.load.output, times, NO_PREFILL, layout.dp * layout.pp), link, layout.dp)
+    for at in range(len(tpot_limits)):
+        column = slice(at, at + 1)
+        side = _side(w, batch[:, column], request[:, column], times[:, column], batch_of(w, most), link)
+        yield _undominated(side.take(np.flatnonzero(good[:, at])))
 
 
 def _side(w: Candidates, batch: Number, request: Second, time: Second, room: Number, link: Second) -> Pool:

@@ -334,7 +334,8 @@ def with_answer(group: PlanGroup) -> PlanGroup:
         near, fails, miss = Choice(case=replace(group.case, system=system, layout=known, load=load)), "memory", (float("inf"),)
     elif group.aggregated:
         near, fails = group.aggregated, "pools"
-        why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
+        what = "keep every limit" if limits(group.goal.slo) else "fit side by side"
+        why = f"no prefill pool and decode pool {what}; without --disaggregate this row does"
     elif any(best.in_time for best in group.searches):
         near, fails = _most_carried(group), "rate"
         why, miss = beyond(near, group.goal), (-float(estimates_of(near, near.case)["capacity_req_per_s"]),)

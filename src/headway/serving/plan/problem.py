@@ -82,7 +82,7 @@ def limits(slo: SLO) -> dict[str, Any]:
 
 
 def check_single_token(goal: Goal, load: Load) -> None:
-    """Refuse limits on TPOT and the objective of speed where an answer has one token, and so no time between tokens."""
+    """Refuse limits on TPOT, the objective of speed and a pool for decoding where an answer has one token, which its prefill makes."""
     if load.output is None or hasattr(load.output, "__len__") or load.output > 1:
         return
     wants = "an answer of at least 2 tokens: --output 1 has no time between tokens; --ttft and --e2e apply"
@@ -91,6 +91,8 @@ def check_single_token(goal: Goal, load: Load) -> None:
             raise IllegalCombination(flag(name), show(limit, "s"), wants)
     if goal.objective == "latency":
         raise IllegalCombination("--objective", goal.objective, wants)
+    if goal.disaggregate == "only":
+        raise IllegalCombination("--disaggregate", "only", "an answer of at least 2 tokens: of --output 1 nothing is left to decode")
 
 
 MOST_BATCHES = 10_000
