@@ -88,6 +88,7 @@ def test_rows__are_those_of_the_verbs(tmp_path: Path, in_threads: None) -> None:
 
 def test_failures__are_kept_with_their_reason(tmp_path: Path, in_threads: None) -> None:
     result = hw.sweep(study(tmp_path), into=tmp_path / "out")
+    assert len(result.answers("serve").where("in.batch = 2").rows()) == 4
     why = {row["question"]: row["error"] for row in result.to_arrow("train").to_pylist()}
     assert result.status == 3 and "2 of them without an answer" in result.answer
     assert [number for number, error in why.items() if error] == [17, 19] and "a multiple of the sequence" in why[17]

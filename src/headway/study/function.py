@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import MissingExtra, UnknownName
 from headway.core.question import Question
+from headway.core.table import from_rows
 from headway.report.output import Answer
 from headway.report.result import Result
 from headway.study import file, store, verb
@@ -34,6 +35,10 @@ class SweepResult(Result):
     def status(self) -> int:
         """Exit status of the command: 3 where questions have no answer."""
         return self._answer.status
+
+    def answers(self, verb: str = "") -> Result:
+        """The rows of a verb, or of all, as a result of their own: `where`, `sort`, `plot(picture="batch,tpot_s")`."""
+        return Result(Answer(from_rows(self.to_arrow(verb).to_pylist())), self.command)
 
     def to_arrow(self, verb: str = "") -> pyarrow.Table:
         """Rows of a verb, in the order of the questions; without one those of all, a column `verb` first."""
