@@ -57,8 +57,8 @@ def room(folder: Path) -> Any:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        advice = "every finished chunk is there; make room, and the same command goes on" if full else "the same command goes on elsewhere"
+        room_first = "make room, and " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        advice = f"every finished chunk is there; {room_first}the same command goes on"
         raise HeadwayError(f"{folder}: {error.strerror or error}: {advice}") from None
 
 
