@@ -69,6 +69,13 @@ def test_interrupt__run_prints_completed_requests(how: str) -> None:
     assert [note for note in found["notes"] if note.startswith(f"interrupted: {row['completed']:,} of")]
 
 
+@pytest.mark.skipif(not available(), reason="without numba")
+def test_interrupt__within_the_warm_up_tells_no_latency() -> None:
+    status, found, _ = interrupted(f"{ASKED} --rate 3 --warmup 0.9 --loop compiled", 2)
+    assert status == 130 and found["rows"][0]["measured"] == 0 < found["rows"][0]["completed"]
+    assert "has no latency to tell" in found["answer"] and "TTFT" not in found["answer"]
+
+
 def test_interrupt__replicas_stop_together() -> None:
     command = "sim llama-3.1-8b --on 4xh100-sxm --replicas 4 --rate 12 --prompt 500 --output 50 --requests 100k --loop plain"
     status, found, _ = interrupted(command, 10)

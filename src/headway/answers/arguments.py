@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from headway.hardware.system import System
     from headway.models.model import Model
     from headway.performance.layout import ModelShape
+    from headway.simulation.questions import Plan
 
 
 MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
@@ -108,7 +109,7 @@ def _edits(args: Question) -> list[tuple[str, tuple[Any, ...]]]:
     return [*(edit_values(text) for text in args.set), *_typed_price(args)]
 
 
-def at_place(args: Any, place: int) -> Any:
+def at_place(args: Plan, place: int) -> Plan:
     """The question about one of its models on one of its `systems`, counted as a search does: its names and edited values alone."""
     names = [split(args.model, "model"), split(args.on, "--on")]
     typed = [*args.set, *(f"chip.price={args.chip_price}" for _ in _typed_price(args))]
@@ -118,7 +119,7 @@ def at_place(args: Any, place: int) -> Any:
     return args.replace(model=model, on=machine, set=tuple(members[: len(args.set)]), **price)
 
 
-def _one_value(text: str, key: str, value: Any) -> str:
+def _one_value(text: str, key: str, value: float) -> str:
     """An edit with one of its values, as it was typed or, of a range, as it is printed."""
     field = editable()[key]
     typed = [part.strip() for part in text.partition("=")[2].split(",") if ".." not in part]

@@ -11,6 +11,7 @@ from headway.report import output, serving
 from headway.report.pictures import bars, frame, plot, scale
 from headway.report.words import NO_ROW, Row, number_of, sentence, subject, value, with_ends
 from headway.serving.plan import problem
+from headway.serving.plan.candidates import PLAIN_WITHIN
 from headway.serving.serve import DRAFTS, SERVE
 
 if TYPE_CHECKING:
@@ -63,15 +64,19 @@ def answer(row: Row, plan: Any) -> str:
 
 
 def beside_other(rows: Sequence[Row], objective: str) -> str:
-    """Clause on how much better the best is than the other way, prefill apart or one pool; empty where one way was searched."""
+    """Clause on how much better the best is than the other way, prefill apart or one pool; empty where one way was searched.
+
+    >>> [beside_other([{}, {"kind": "apart", "fits": True, "gain": gain}], "cost") for gain in (0.9, 1.4)]
+    ['as prefill apart keeps no such limits', '1.4 times cheaper than prefill apart']
+    """
     row = next((row for row in rows[1:2] if row["kind"] in POOLINGS), None)
     if row is None:
         return ""
-    if not row["fits"]:
+    if not row["fits"] or row["gain"] < 1.0 - PLAIN_WITHIN:  # what is better by more was left out for its limits
         return f"as {POOLINGS[row['kind']]} keeps no such limits"
     more, same = MORE[objective]
     times = f"{row['gain']:.3g}"
-    return f"as {same} as {POOLINGS[row['kind']]}" if times == "1" else f"{times} times {more} than {POOLINGS[row['kind']]}"
+    return f"as {same} as {POOLINGS[row['kind']]}" if float(times) <= 1.0 else f"{times} times {more} than {POOLINGS[row['kind']]}"
 
 
 def bests(plan: Any) -> list[Row]:
