@@ -24,7 +24,7 @@ class Workers:
 
     def __init__(
         self, open_executor: Callable[[], AbstractContextManager[Executor]], count: int, place: str,
-        deadly: tuple[type[BaseException], ...] = (), close: Callable[[], None] | None = None,
+        deadly: tuple[type[BaseException], ...] = (), close: Callable[[], object] | None = None,
     ) -> None:  # fmt: skip
         self.open_executor, self.count, self.place, self.close = open_executor, count, place, close
         self.deadly = (BrokenExecutor, *deadly)  # what a job ends with whose worker died

@@ -34,7 +34,7 @@ def encoded(table: pyarrow.Table, about: Mapping[str, Any]) -> bytes:
     texts = [field.name for field in table.schema if kinds.is_string(field.type)]  # numbers seldom repeat
     table = table.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
     sink = arrow().BufferOutputStream()
-    parquet.write_table(table, sink, compression="zstd", use_dictionary=texts)
+    parquet.write_table(table, sink, compression="zstd", use_dictionary=texts)  # pyright: ignore[reportArgumentType]  # its stubs know no names of columns
     return sink.getvalue().to_pybytes()
 
 
@@ -106,7 +106,7 @@ def failures(part: Path) -> list[dict[str, Any]]:
     file = parquet.ParquetFile(part)
     names = [name for name in file.schema_arrow.names if name in (QUESTION, ERROR) or name.startswith(INPUT)]
     table = file.read(names)
-    return table.filter(compute.is_valid(table[ERROR])).to_pylist()
+    return table.filter(compute.call_function("is_valid", [table[ERROR]])).to_pylist()
 
 
 def rows_hash(parts: Iterable[tuple[str, Path]]) -> str:
