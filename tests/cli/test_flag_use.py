@@ -51,6 +51,7 @@ def test_edits__of_nothing_are_refused(cli: Cli, command: str, edit: str) -> Non
         f"{SIM} --users 4 --replicas 2 --routing least-loaded", f"{SIM} --users 4 --policy disaggregated --routing least-loaded",
         f"{SIM} --rate 2 --policy disaggregated --replicas 2 --routing least-loaded",
         f"{SIM} --rate 2 --policy disaggregated --prefill-replicas 2 --routing round-robin",
+        f"{SIM} --rate 2 --policy disaggregated --prefill-replicas 2 --routing ROUND-ROBIN",
     ],
 )  # fmt: skip
 def test_flags__of_other_questions_are_refused(cli: Cli, command: str) -> None:

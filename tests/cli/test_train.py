@@ -142,6 +142,13 @@ def test_points__the_one_that_keeps_the_deadline_comes_first() -> None:
     assert [line.split()[0] for line in answer.splitlines()[3:6]] == ["4096xh100-sxm", "2048xh100-sxm", "1024xh100-sxm"]
 
 
+def test_limits__that_are_missed_by_their_chance_are_told_once_and_whole() -> None:
+    words = ("llama-3.1-8b", "--on", "64xh100-sxm", "--tokens", "1T", "--deadline", "18d")
+    both = run(*words, "--budget", "95kUSD").out.splitlines()[0]
+    assert "the deadline of 18 d and the budget of $95k at 80% confidence (chance" in both and both.endswith(").")
+    assert "at 99.6% confidence" in run(*words, "--confidence", "0.996").out.splitlines()[0]
+
+
 # -- properties -----------------------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -361,6 +362,15 @@ def test_price__lists_are_axes_and_ranges_are_intervals(cli: Cli) -> None:
     (row,) = cli.json(f"price {ANCHOR} --disaggregate never --batch 128 --tp 4 --own")["rows"]
     assert row["batch"] == 128 and row["tp"] == 4
     assert sum(row[f"own_{part}"] for part in ("capital", "upkeep", "power", "building")) == pytest.approx(row["chip_price"])
+
+
+def test_at_sheet__that_is_free_in_some_rows_or_alike_in_all(cli: Cli, tmp_path: Path) -> None:
+    sheet = tmp_path / "free.csv"
+    sheet.write_text("provider,model,as_of,input,output,cache_read,source,currency\nx,free,2026-01-01,0,0,0.1,me,USD\n", encoding="utf-8")
+    asked = "price llama-3.1-8b --on h100-sxm --prompt 2k --output 300 --disaggregate never"
+    for hits in ("0.5,0", "0,0.5"):
+        assert "a margin of" in cli(f"{asked} --hit {hits} --at-sheet {sheet}").out.splitlines()[0]
+    assert "()" not in cli(f"{asked} --engine vllm,sglang --at-sheet deepseek/deepseek-v3").out.splitlines()[0]
 
 
 def test_at_sheet__by_name_and_date(cli: Cli) -> None:

@@ -71,7 +71,15 @@ def test_verdict__of_what_an_empty_cache_does_not_carry(cli: Cli, room: str, rec
     assert row["stable"] and row["recovers"] == recovers
     assert row["capacity_without_hits_req_per_s"] < 18 < row["capacity_req_per_s"]
     words = cli(f"{TALKS} {room} --prefix-cache hbm:400GB --rate 18").out
-    assert "lives on prefix hits" in words.splitlines()[0] and ("a burst that empties the cache stays" in words) != recovers
+    assert "lives on prefix hits" in words.splitlines()[0] and ("a stop is for good" in words) != recovers
+
+
+@pytest.mark.slow
+def test_verdict__a_service_that_stops_hitting_in_ten_times_the_requests_does_not_recover(cli: Cli) -> None:
+    """With ten times the requests it is overloaded, without a single hit in the end; after a stop it is seen at once."""
+    talks = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --sensitivity 0 --prompt 1k --output 300 --turns 10,20s --prefix-cache hbm:200GB"
+    [row], [longer] = (cli.json(f"{talks} --rate 2.2 --requests {count}")["rows"] for count in ("1000", "10k"))
+    assert row["stable"] and row["recovers"] is False and not longer["stable"]
 
 
 @pytest.mark.parametrize("more", ["--patience 30ms", "--patience 30ms --replicas 3", "--patience 1ms", "--kv-tokens 1500"])

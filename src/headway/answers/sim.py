@@ -235,17 +235,18 @@ def _check(args: Simulate) -> None:
 
 def _check_routing(args: Simulate, usual: str) -> None:
     """Refuse a routing that changes nothing: beside one replica, and where who waits for an answer is the router."""
-    apart = args.policy == "disaggregated"
+    apart, routing = args.policy == "disaggregated", (args.routing or "").strip().lower()
     receivers, flag = (args.prefill_replicas, "--prefill-replicas") if apart else (args.replicas, "--replicas")
     wants = ""
-    if args.users and (apart or args.routing != usual):
+    if args.users and (apart or routing != usual):
         goes = "go to the least loaded of either kind" if apart else "are dealt to replicas once, in turn"
         wants = f"arrivals at a rate or of a trace: users {goes}"
-    elif apart and usual in (args.routing or ""):
+    elif apart and usual in routing:
         wants = "least-loaded (as without the flag) or prefix-aware: prefill steps are too long for turns"
-    elif args.routing != usual and receivers in (None, "1"):
-        wants = f"{flag} above 1 beside it: one replica gets every request"
-    if args.routing and wants:
+    elif routing != usual and receivers in (None, "1"):
+        wants = "a plan of several replicas" if args.plan else f"{flag} above 1 beside it"
+        wants += ": one replica gets every request"
+    if routing and wants:
         raise BadValue("--routing", args.routing, wants)
 
 

@@ -31,16 +31,16 @@ def streams(args: Simulate, count: int) -> bool:
 def longest_run(args: Simulate, count: int, plain: bool) -> int:
     """Requests of the longest run that `count` may need.
 
-    Of a search its replays, of a prefix cache the run whose hits have settled, of users who give up conversations all turns of these.
+    Of a search its replays, of a prefix cache the run whose hits have settled or that after a stop, of users who leave conversations all
+    turns of the pool of these.
     """
     if args.users and args.turns and args.patience:
-        return round(count * parse_turns(args.turns).mean)
+        return round(2 * run.TALKS_EACH * count * parse_turns(args.turns).mean)
     if args.trace or args.users:
         return count
     if args.find:
         return max(count, run.PLAIN_MOST if plain else run.MOST)
-    longer = min(settled.LONGEST * count, settled.PLAIN_MOST if plain else settled.MOST) if args.prefix_cache else count
-    return max(count, longer)
+    return max(count, settled.PLAIN_MOST if plain else settled.MOST) if args.prefix_cache else count
 
 
 def within_memory(args: Simulate, counts: Sequence[int]) -> None:
@@ -59,5 +59,6 @@ def within_memory(args: Simulate, counts: Sequence[int]) -> None:
             wants = fewer if most <= max(counts) else f"which its longest run may take, of {most:,} requests"
             raise BadValue(FLAG, args.limit_memory, f"{text}, {wants}")
     if args.limit_memory or need > MUCH:
-        tell(f"takes {text} of memory")
-        note(f"the run takes {text} of memory, more if its queue grows; {FLAG} refuses more before it begins")
+        takes = "takes" if most <= max(counts) else "may take"
+        tell(f"{takes} {text} of memory")
+        note(f"the run {takes} {text} of memory, more if its queue grows; {FLAG} refuses more before it begins")

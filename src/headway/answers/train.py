@@ -176,10 +176,10 @@ def _headline(best: Mapping[str, Any], place: str, goal: TrainingRequest, rescue
     if best["kind"] == OVER:
         would = f"; {rescue.change.words} ({rescue.change.flags}) would keep it" if rescue is not None else ""
         shorter = f"; {rescue.change.flags} keeps it" if rescue is not None else ""
-        first = f"{where} {best['why']} {sure}: {tokens} tokens take {days}{money}"
+        first = f"{where} {best['why']} {sure}: {tokens} tokens take {days}"
         if rescue is not None:
-            return sentence(first, would if count(first + would) <= MOST_WORDS else shorter)
-        return sentence(first, mfu, by)
+            return sentence(first, money, would if count(first + money + would) <= MOST_WORDS else shorter)
+        return sentence(first, money, mfu, by)
     if sure:
         return sentence(f"{where}: {tokens} tokens take {days}{money}, within {_limits(goal)} {sure}", mfu, by)
     return sentence(f"{where}: {tokens} tokens in steps of {step} take {days}{money}", mfu, by)

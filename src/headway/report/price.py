@@ -63,10 +63,10 @@ def describe(table: Any, changed: Changed = lambda *_: None) -> output.Summary:
     both = [] if len(rows) == len(everything) else ["kind"]
     view = [*_varying(rows), *both, *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
     varying = _varying(rows)
-    if priced[0].get("sheet_margin") is not None:
-        ends = (pick(priced, key=lambda row: row["sheet_margin"]) for pick in (min, max))
-        least, most = (f"{row['sheet_margin']:.0%} ({_apart(row, varying)})" for row in ends)
-        summary = f"the list leaves a margin of {least} to {most}"
+    sold = [row for row in priced if row.get("sheet_margin") is not None]
+    if sold:
+        least, most = (_margin(pick(sold, key=lambda row: row["sheet_margin"]), varying) for pick in (min, max))
+        summary = f"the list leaves a margin of {least}" + (f" to {most}" if most != least else "")
     else:
         least, most = (cell("price_out", pick(priced, key=lambda row: row["price_out"])) for pick in (min, max))
         summary = f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
@@ -90,6 +90,12 @@ def _varying(rows: Sequence[Row]) -> list[str]:
         else:
             varying_keys = [key for key in varying_keys if key != name]
     return varying_keys
+
+
+def _margin(row: Row, varying: Sequence[str]) -> str:
+    """A margin, and what tells its row from the others."""
+    about = _apart(row, varying)
+    return f"{row['sheet_margin']:.0%}" + (f" ({about})" if about else "")
 
 
 def _apart(row: Row, varying: Sequence[str]) -> str:
@@ -117,10 +123,10 @@ def _sold(row: Row, second: Row | None) -> str:
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
     times = "" if row.get("output_multiple") is None else f", {row['output_multiple']:.3g} times fresh input"
     input_text = f", {', '.join(inputs)}" if inputs else ""
-    times_cheaper = "" if second is None else f"{second['gain']:.3g} times cheaper than {POOLINGS[second['kind']]}"
+    times_cheaper = "" if second is None or second["gain"] <= 1 else f"{second['gain']:.3g} times cheaper than {POOLINGS[second['kind']]}"
     least = f"; {_way(row)} costs least per request, {times_cheaper}" if times_cheaper else ""
     margin = f"; the list leaves a margin of {row['sheet_margin']:.0%}" if row.get("sheet_margin") is not None else ""
-    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", margin, times, least, input_text, with_layout)
+    return sentence(f"{subject(row)}: output costs {middle} per Mtok{ends}", times, margin, least, input_text, with_layout)
 
 
 def _way(row: Row) -> str:
@@ -235,7 +241,7 @@ def grid(rows: Rows, view: View) -> Picture:
     if not varying:
         raise BadValue("--picture", "grid", "a list or a range, such as --hit 0..0.95 or --margin 0,0.4,0.8")
     x = "hit_rate" if "hit_rate" in varying else max(varying, key=lambda key: len({row[key] for row in priced}))
-    ys = ("sheet_margin",) if priced[0].get("sheet_margin") is not None else ("price_in", "price_out")
+    ys = ("sheet_margin",) if any(row.get("sheet_margin") is not None for row in priced) else ("price_in", "price_out")
     about = subject(priced[0])
     title = along.finding(priced, x, ys[-1], about)
     return along.picture(priced, x, ys, [key for key in varying if key != x], view, title=title, about=about)

@@ -227,7 +227,7 @@ def _lives_on_hits(row: Row) -> bool:
 
 def _on_hits(row: Row) -> str:
     """Clause on a load that only a filled prefix cache carries."""
-    after = {None: "", True: "; after a stop it comes back", False: "; a burst that empties the cache stays"}
+    after = {None: "", True: "; after a stop it comes back", False: "; after a stop or a burst it stays overloaded"}
     without = serving.value(row, "capacity_without_hits_req_per_s")
     return f"lives on its prefix hits: without them it carries {without}{after[row['recovers']]}"
 
@@ -276,7 +276,8 @@ def _sentence(row: Row) -> str:
     latencies_text = ", ".join(f"p99 {name.upper()} {text}" for name, text in known)
     overloaded = "" if row["stable"] else "; overloaded"
     without = serving.value(row, "capacity_without_hits_req_per_s")
-    hits = f"; lives on prefix hits ({without} without)" if _lives_on_hits(row) else ""
+    for_good = "; a stop is for good" if row.get("recovers") is False else ""
+    hits = f"; lives on prefix hits ({without} without{for_good})" if _lives_on_hits(row) else ""
     return sentence(f"{about}{_by_seed(row)}: {latencies_text}", overloaded, hits, load)
 
 

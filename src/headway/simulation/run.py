@@ -124,7 +124,8 @@ class Trial:
         pauses = 0.0 if run.traffic.pause is None else float(run.traffic.pause.sum())
         most_s = (settled.PLAIN_MOST if self.how == "plain" else MOST) / load.rate / settled.STOPS
         stop_s = min(max(settled.STOP_S, (float(np.nansum(run.finish - run.arrival)) + pauses) / talks), most_s)
-        load = load.longer(max(1, int(settled.STOPS * stop_s * load.rate)))
+        least = settled.PLAIN_MOST if self.how == "plain" else settled.MOST  # in fewer, hits that will be lost are there yet
+        load = load.longer(max(least, int(settled.STOPS * stop_s * load.rate)))
         load = replace(load, traffic=settled.after_stop(load.traffic, stop_s), longer=None)
         again = self.run(load)
         if again.interrupted:

@@ -80,8 +80,12 @@ def misses(request: TrainingRequest, run: Outlook) -> list[str]:
     """The limits that a run does not keep with the confidence asked, in words; one that it is likely to keep misses by its chance alone."""
     chances = ((run.in_time, "the deadline of", request.deadline, "s"), (run.in_budget, "the budget of", request.budget, "USD"))
     late = [entry for entry in chances if entry[0] is not None and float(entry[0]) < request.confidence - ROUNDING]
-    at = f" at {request.confidence:.0%} confidence"
-    return [f"{words} {show(limit, unit)}{at if float(chance) >= EVEN else ''}" for chance, words, limit, unit in late]
+    at = f" at {request.confidence * 100:.4g}% confidence"  # said once, after the last limit that it is about
+    likely = [float(chance) >= EVEN for chance, *_ in late]
+    return [
+        f"{words} {show(limit, unit)}{at if likely[place] and not any(likely[place + 1 :]) else ''}"
+        for place, (_, words, limit, unit) in enumerate(late)
+    ]
 
 
 class MachineSizes:
