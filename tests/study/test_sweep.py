@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import headway as hw
+from headway.core.age import EPOCH, today
 from headway.core.errors import HeadwayError
-from headway.study import chunks, lock, pool, run, verb, worker
+from headway.study import chunks, columns, lock, pool, run, verb, worker
 from headway.study.file import read
 from headway.study.questions import Sweep
 
@@ -263,12 +264,16 @@ WRONG = {
     PLAN + "[questions.grid]\nprompt = '1..1000000'\noutput = '1..1000000'": "1,000,000 x 1,000,000 = 1,000,000,000,000 questions",
     PLAN + "list = 'none.csv'": "none.csv: cannot be read",
     PLAN + "[common]\ntps = 3": "under [common]",
+    "common = 3\n" + PLAN: "[common] wants a table",
+    "[common]\ntimeline = 'x.json'\n" + PLAN.replace("plan", "sim"): "timeline: got 'a file to write'",
+    OPEN + "list = 'broken.parquet'": "broken.parquet: is no whole file of Parquet",
     "[[questions]]\nverb = 'plan'": "the following arguments are required",
 }
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_file__that_is_wrong_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(HeadwayError) as error:
         swept(study(tmp_path, text), tmp_path / "out")
     assert WRONG[text] in str(error.value) and "\n" not in str(error.value) and not (tmp_path / "out").exists()
@@ -282,8 +287,7 @@ def test_folder__of_another_sweep_or_edited(tmp_path: Path, in_threads: None) ->
     with refused(match="has files and is no sweep"):
         swept(file, tmp_path / "full")
     swept(file, out)
-    with refused(match="no --chunk"):
-        swept(file, out, chunk="1s")
+    swept(file, out, chunk="1s")
     part = next((out / "serve").iterdir())
     content = part.read_bytes()
     part.write_bytes(content[:-100])
@@ -316,6 +320,81 @@ def test_disk__that_is_full_is_one_line(tmp_path: Path, in_threads: None, monkey
     monkeypatch.setattr(store, "write_whole", full)
     with pytest.raises(HeadwayError, match="No space left on device: every finished chunk is there"):
         swept(study(tmp_path), tmp_path / "out")
+
+
+def test_questions__of_python_write_no_file_and_refuse_what_is_idle(tmp_path: Path) -> None:
+    asked = {"model": "llama-3.1-8b", "on": "h100-sxm"}
+    with pytest.raises(HeadwayError, match="timeline: got 'a file to write'"):
+        hw.sweep([{"verb": "sim", **asked, "timeline": str(tmp_path / "x.json")}])
+    with pytest.raises(HeadwayError, match="no --cluster beside it"):
+        hw.sweep([{"verb": "plan", **asked}], cluster="tcp://127.0.0.1:1", processes=3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_truth__of_a_list_is_read_as_people_write_it(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("prompt,shipped\n1k,True\n2k,FALSE\n", encoding="utf-8")
+    [block] = read(study(tmp_path, '[[questions]]\nverb="bill"\nsheet="gpt-5.4"\nlist="runs.csv"\n')).blocks
+    assert [line["shipped"] for line in block.lines or ()] == [True, False]
+
+
+def test_part__that_is_damaged_within_is_told(tmp_path: Path, in_threads: None) -> None:
+    result = hw.sweep(study(tmp_path), into=tmp_path / "out")
+    part = next((tmp_path / "out" / "serve").iterdir())
+    content = bytearray(part.read_bytes())
+    content[100:900] = bytes(800)
+    part.write_bytes(content)
+    for read_all in (result.to_arrow, lambda: swept(study(tmp_path), tmp_path / "out")):
+        with pytest.raises(HeadwayError, match=f"{part.name}: is no whole part of this sweep"):
+            read_all()
+
+
+def test_dry_run__has_no_rows(tmp_path: Path, in_threads: None) -> None:
+    with pytest.raises(HeadwayError, match="no answers are there yet"):
+        hw.sweep(study(tmp_path), into=tmp_path / "out", dry_run=True).to_arrow("serve")
+
+
+# -- what changes while it runs ---------------------------------------------------------------------------------------------------
+
+
+def test_day__is_that_of_the_first_command(tmp_path: Path, in_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards on both sides of midnight, or of a change of prices, answer alike."""
+    days = set[str]()
+    monkeypatch.setattr(worker, "_answer", lambda job, _=None, answer=worker._answer: (days.add(str(today())), answer(job))[1])
+    monkeypatch.setenv(EPOCH, "1790000000")
+    swept(study(tmp_path), tmp_path / "out", shard="1/2", chunk="1e-9")
+    monkeypatch.setenv(EPOCH, "1800000000")
+    with pytest.raises(HeadwayError, match="its rows are of 2026-09-21, .* says 2027-01-15"):
+        swept(study(tmp_path), tmp_path / "out", shard="2/2")
+    monkeypatch.delenv(EPOCH)
+    assert "sha256" in headline(swept(study(tmp_path), tmp_path / "out", shard="2/2")) and days == {"2026-09-21"}
+
+
+def test_file__that_changes_while_it_runs_is_told(tmp_path: Path, in_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = tmp_path / "own" / "chips" / "zeta_9.toml"
+    chip.parent.mkdir(parents=True)
+    chip.write_text('[facts]\npeak_bf16 = "1 PFLOPS"\nhbm = "100 GB"\nhbm_bw = "5 TB/s"\n', encoding="utf-8")
+    file = study(tmp_path, PLAN.replace("h100-sxm", "zeta-9") + f"catalog = ['{chip.parents[1].as_posix()}']\n")
+    out = chip.parents[1] / "out"  # within the catalogue folder, of which it is no part
+    swept(file, out)
+    swept(file, out)
+    (out / "plan" / next((out / "plan").iterdir()).name).unlink()
+    text = chip.read_text(encoding="utf-8")
+    monkeypatch.setattr(worker, "answer", lambda job, answer=worker.answer: (answer(job), chip.write_text(text + "\n", encoding="utf-8"))[0])
+    with pytest.raises(HeadwayError, match=r"zeta_9\.toml is another file than when it began"):
+        swept(file, out)
+
+
+def test_folder__of_a_command_killed_at_its_record_begins_anew(tmp_path: Path, in_threads: None) -> None:
+    (tmp_path / "out").mkdir()
+    for name in (".sweep.json.abcd", ".DS_Store", ".nfs01"):
+        (tmp_path / "out" / name).write_text("{")
+    assert "sha256" in headline(swept(study(tmp_path), tmp_path / "out"))
+
+
+def test_columns__of_whole_numbers_that_no_double_has_are_cast() -> None:
+    tables = [columns.arrow().table({"x": [2**53 + 1]}), columns.arrow().table({"x": [0.5]})]
+    types = columns.joined_types([table.schema for table in tables])
+    assert columns.cast(tables[0], types).to_pylist() == [{"x": 2.0**53}]
 
 
 def test_dry_run__writes_nothing(tmp_path: Path, in_threads: None) -> None:

@@ -39,7 +39,8 @@ def test_files__come_to_a_worker_without_them(tmp_path: Path, monkeypatch: pytes
     study = read("study.toml")
     bags = travel.luggage(check.checked(study))
     assert {Path(path).name for path in bags.files} == {"mine.json", "zeta_9.toml"}
-    job = worker.Job(name="x", block=study.blocks[0], first=0, last=study.blocks[0].groups, sweep="s", build=manifest.build(), luggage=bags)
+    job = worker.Job(name="x", block=study.blocks[0], first=0, last=study.blocks[0].groups, sweep="s",
+                     build=manifest.build(), day="2026-09-21", luggage=bags)  # fmt: skip
     at_home = worker.answer(job)
     assert isinstance(at_home, worker.AnsweredChunk) and not at_home.failed and not list(cache.iterdir())
     packed = dataclasses.replace(job, luggage=bags.loaded(tuple(bags.files.values())))

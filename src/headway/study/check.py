@@ -8,20 +8,19 @@ from typing import Any
 
 from headway.answers import arguments
 from headway.core import schema
-from headway.core.errors import HeadwayError
+from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import noted
 from headway.core.question import Question, refuse_idle
-from headway.core.question_files import hash_of, paths_of
+from headway.core.question_files import catalogue_files, hash_of, paths_of
 from headway.study.file import Study
 from headway.study.grid import QuestionBlock
-from headway.study.travel import catalogue_files
 
 MOST_MEMBERS = 2000  # of an axis; numbers of a longer one were read as a range
 
 
 def checked(study: Study) -> dict[str, str]:
     """Files on which the questions depend, by path, each with its SHA-256; HeadwayError for a value that its verb refuses."""
-    paths, names = set[Any](), set[tuple[Any, ...]]()
+    paths, names, folders = set[Any](), set[tuple[Any, ...]](), set[tuple[str, ...]]()
     for block in study.blocks:
         for place, make in _questions(block):
             try:
@@ -30,7 +29,9 @@ def checked(study: Study) -> dict[str, str]:
             except HeadwayError as error:
                 raise HeadwayError(f"{place}: {error}") from None
             paths.update(paths_of(question))
-            paths.update(catalogue_files(tuple(question.catalog)))
+            folders.add(tuple(question.catalog))
+    for catalog in folders:
+        paths.update(catalogue_files(catalog))
     return {str(path): hash_of(path) for path in sorted(paths)}
 
 
@@ -53,6 +54,8 @@ def _check(question: Question, names: set[tuple[Any, ...]]) -> None:
         refuse_idle(question)
         for name, value in question.entries().items():
             flag = question.flags()[name]
+            if flag.field.kind in ("output", "act"):
+                raise BadValue(name, "a file to write", "no such field: the answers of a study go into its folder")
             if flag.field.is_number and isinstance(value, str):
                 schema.axis(value, flag.field, flag.word)
             edits = tuple((key, str(getattr(question, key))) for key in question.edits)
