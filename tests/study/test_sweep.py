@@ -188,6 +188,29 @@ def test_worker__that_dies_costs_no_rows(tmp_path: Path, monkeypatch: pytest.Mon
     assert {row["question"] for row in table if not row["error"]} == {16}
 
 
+def test_worker__that_dies_with_one_question_of_a_call_costs_that_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen questions are four calls; two of one call are deadly, the others of it have their rows, in order."""
+    file, poison = study(tmp_path), list[int]()
+
+    def is_deadly(job: worker.Job) -> bool:
+        places = [place for group in range(job.first, job.last) for place in job.block.span(group)]
+        return job.block.verb == "serve" and any(job.block.numbers[place] in poison for place in places)
+
+    @contextmanager
+    def fragile() -> Iterator[Executor]:
+        yield Fragile(is_deadly, [1_000_000])
+
+    monkeypatch.setattr(verb, "_workers", lambda _: run.Workers(fragile, 2, "2 fragile"))
+    swept(file, tmp_path / "out", chunk="1e-9")
+    plain = hw.sweep(file, into=tmp_path / "out").to_arrow("serve").to_pylist()
+    for part in (tmp_path / "out" / "serve").iterdir():
+        part.unlink()
+    poison += [1, 6]
+    rows = hw.sweep(file, into=tmp_path / "out").to_arrow("serve").to_pylist()
+    assert [row["error"] for row in rows] == [run.DIED if number in poison else None for number in range(16)]
+    assert [row for row in rows if not row["error"]] == [row for row in plain if row["question"] not in poison]
+
+
 def test_processes__are_gone_with_their_client() -> None:
     code = "import os, time\nfrom headway.study import pool\nwith pool.processes(1) as executor:\n print(executor.submit(os.getpid).result(), flush=True)\n time.sleep(60)"  # noqa: E501
     client = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -237,10 +260,21 @@ def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path, monkeypat
     os.utime(locks / "lives.json")
     with lock.hold(tmp_path, lock.ALL):
         assert not {"dead.json", "lives.json"} & {path.name for path in locks.iterdir()}
-    forerunner = {"host": socket.gethostname(), "pid": os.getpid(), "shard": "1/1", "token": "of a pod that had my name and number"}
+    forerunner = {
+        "host": "pod",
+        "machine": lock.machine(),
+        "pid": os.getpid(),
+        "shard": "1/1",
+        "token": "of a pod that had my name and number",
+    }
     (locks / "pod.json").write_text(json.dumps(forerunner))
     with lock.hold(tmp_path, lock.ALL):
         assert not (locks / "pod.json").exists()
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "twin.json", (time.time() + 5,) * 2))
+    twin = {"host": socket.gethostname(), "machine": "a container of the same name", "pid": 2**22 + 1, "shard": "1/1"}  # no process here
+    (locks / "twin.json").write_text(json.dumps(twin))
+    with pytest.raises(HeadwayError, match="works on it"), lock.hold(tmp_path, lock.ALL):
+        pass
 
 
 # -- what is wrong --------------------------------------------------------------------------------------------------------------
@@ -348,6 +382,20 @@ def test_part__that_is_damaged_within_is_told(tmp_path: Path, in_threads: None) 
             read_all()
 
 
+def test_estimate__is_of_what_the_command_has_to_answer(tmp_path: Path, in_threads: None) -> None:
+    file, out = study(tmp_path), tmp_path / "out"
+    swept(file, out, chunk="1e-9", shard="1/2")
+    assert headline(swept(file, out, dry_run=True, shard="1/2")) == "Every question is answered."
+    half = int(headline(swept(file, out, dry_run=True)).split()[0])
+    assert 0 < half < 16 and headline(swept(file, out, dry_run=True, shard="2/2")).split()[0] == str(half)
+
+
+def test_axis__is_checked_to_its_last_text(tmp_path: Path) -> None:
+    text = OPEN + f"on = 'h100'\n[questions.grid]\nprompt = {[f'{n}k' for n in range(1, 2100)] + ['8q']}"
+    with pytest.raises(HeadwayError, match="8q"):
+        swept(study(tmp_path, text), tmp_path / "out")
+
+
 def test_dry_run__has_no_rows(tmp_path: Path, in_threads: None) -> None:
     with pytest.raises(HeadwayError, match="no answers are there yet"):
         hw.sweep(study(tmp_path), into=tmp_path / "out", dry_run=True).to_arrow("serve")
@@ -363,7 +411,7 @@ def test_day__is_that_of_the_first_command(tmp_path: Path, in_threads: None, mon
     monkeypatch.setenv(EPOCH, "1790000000")
     swept(study(tmp_path), tmp_path / "out", shard="1/2", chunk="1e-9")
     monkeypatch.setenv(EPOCH, "1800000000")
-    with pytest.raises(HeadwayError, match="its rows are of 2026-09-21, .* says 2027-01-15"):
+    with pytest.raises(HeadwayError, match=r"its rows are of 2026-09-21, .* says 2027-01-15"):
         swept(study(tmp_path), tmp_path / "out", shard="2/2")
     monkeypatch.delenv(EPOCH)
     assert "sha256" in headline(swept(study(tmp_path), tmp_path / "out", shard="2/2")) and days == {"2026-09-21"}
@@ -379,7 +427,12 @@ def test_file__that_changes_while_it_runs_is_told(tmp_path: Path, in_threads: No
     swept(file, out)
     (out / "plan" / next((out / "plan").iterdir()).name).unlink()
     text = chip.read_text(encoding="utf-8")
-    monkeypatch.setattr(worker, "answer", lambda job, answer=worker.answer: (answer(job), chip.write_text(text + "\n", encoding="utf-8"))[0])
+
+    def edited(job: worker.Job, answer: Any = worker.answer) -> Any:
+        chip.write_text(text + "\n", encoding="utf-8")
+        return answer(job)
+
+    monkeypatch.setattr(worker, "answer", edited)
     with pytest.raises(HeadwayError, match=r"zeta_9\.toml is another file than when it began"):
         swept(file, out)
 

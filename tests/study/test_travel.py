@@ -74,8 +74,30 @@ def test_worker__forgets_files_as_they_were_and_does_not_use_its_own(tmp_path: P
             (home / "headway" / "chips").mkdir(parents=True)
             (home / "headway" / "chips" / "h200_sxm.toml").write_text(CHIP.format(bandwidth=50))
             bags = bags.loaded(tuple(bags.files.values()))
-        job = worker.Job(name="x", block=study.blocks[0], first=0, last=1, sweep="s", build=manifest.build(), day="2026-09-21", luggage=bags)
+        job = worker.Job(
+            name="x", block=study.blocks[0], first=0, last=1, sweep="s", build=manifest.build(), day="2026-09-21", luggage=bags
+        )
         part = worker.answer(job)
         assert isinstance(part, worker.AnsweredChunk) and not part.failed
         steps.append(rows(part, tmp_path)[0]["step_s"])
     assert steps[0] > steps[1] == steps[2]
+
+
+def test_model__of_the_hugging_face_cache_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = tmp_path / "here" / "models--org--x" / "snapshots" / "1"
+    snapshot.mkdir(parents=True)
+    (tmp_path / "cache").mkdir()
+    shutil.copy(CONFIG, snapshot / "config.json")
+    (tmp_path / "study.toml").write_text('[[questions]]\nverb = "serve"\nmodel = "org/x"\non = "h100-sxm"\n')
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "here"))
+    monkeypatch.setattr(travel, "_cache", lambda: tmp_path / "cache")
+    study = read(str(tmp_path / "study.toml"))
+    bags = travel.luggage(check.checked(study))
+    assert [*bags.files] == [str(snapshot / "config.json")]
+    job = worker.Job(name="x", block=study.blocks[0], first=0, last=1, sweep="s", build=manifest.build(), day="2026-09-21", luggage=bags)
+    packed = dataclasses.replace(job, luggage=bags.loaded(tuple(bags.files.values())))
+    at_home = worker.answer(job)
+    (tmp_path / "here").rename(tmp_path / "away")
+    abroad = worker.answer(packed)
+    assert isinstance(at_home, worker.AnsweredChunk) and isinstance(abroad, worker.AnsweredChunk) and not abroad.failed
+    assert rows(abroad, tmp_path) == rows(at_home, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,13 +105,13 @@ class Sweeping:
         }  # fmt: skip
 
     def estimate(self, record: Manifest) -> str:
-        """What all questions take."""
-        questions: dict[str, int] = {}
-        for block in self.study.blocks:
-            questions[block.verb] = questions.get(block.verb, 0) + len(block)
-        count = self.workers.count * self.shard.count
-        by = f"{self.shard.count} shards of {self.workers.place}" if self.shard.count > 1 else self.workers.place
-        return words.estimate(questions, record.cost.seconds, record.cost.bytes, by, count)
+        """What the questions take that this command has to answer: chunks are cut to take like times."""
+        every, questions = list(record.chunks(self.study.blocks)), Counter[str]()
+        lacking = [chunk for chunk in every[self.shard.number - 1 :: self.shard.count] if not (self.folder / chunk.part).is_file()]
+        for chunk in lacking:
+            questions[self.study.blocks[chunk.block].verb] += self._questions(chunk)
+        share = len(lacking) / len(every)
+        return words.estimate(questions, share * record.cost.seconds, share * record.cost.bytes, self.workers.place, self.workers.count)
 
     def dry_answer(self, record: Manifest) -> output.Answer:
         """What a dry run answers."""

@@ -19,9 +19,10 @@ from headway.core.errors import HeadwayError
 from headway.core.files import write_whole
 from headway.core.question import Question
 from headway.core.question_files import catalogue_files, hash_of
+from headway.models import hub
 
 FILE = user_file.FileKind("a file that a worker needs", user_file.GIB)
-HOMES = ("HEADWAY_CATALOG", "XDG_CONFIG_HOME")  # where a process looks for a catalogue of the user's own
+HOMES = ("HEADWAY_CATALOG", "XDG_CONFIG_HOME", "HF_HUB_CACHE")  # where a process looks for a catalogue of the user's own, for models
 _state = [""]  # of the files by which this process last answered
 
 
@@ -161,5 +162,6 @@ def luggage(files: Mapping[str, str]) -> Luggage:
     homes = {
         "HEADWAY_CATALOG": os.pathsep.join(str(Path(part).absolute()) for part in typed if part),
         "XDG_CONFIG_HOME": str((home.parent if home else Path("no home")).absolute()),
+        "HF_HUB_CACHE": str((hub.cache() or Path("no home")).absolute()),
     }
     return Luggage(folder=str(Path.cwd()), homes=homes, files={str(Path(path).absolute()): digest for path, digest in files.items()})
