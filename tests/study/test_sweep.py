@@ -189,7 +189,7 @@ def test_worker__that_dies_costs_no_rows(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_worker__that_dies_with_one_question_of_a_call_costs_that_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen questions are four calls; two of one call are deadly, the others of it have their rows, in order."""
+    """Sixteen questions are two calls; two questions of one are deadly, the others of it have their rows, in order."""
     file, poison = study(tmp_path), list[int]()
 
     def is_deadly(job: worker.Job) -> bool:
@@ -238,6 +238,11 @@ def test_pool__answers_in_another_process() -> None:
 # -- one client -----------------------------------------------------------------------------------------------------------------
 
 
+def beat(path: Path, ahead_s: float) -> None:
+    moment = time.time() + ahead_s
+    os.utime(path, (moment, moment))
+
+
 def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lock.hold(tmp_path, lock.ALL):
         for shard in (lock.ALL, lock.Shard(1, 2)):
@@ -251,12 +256,12 @@ def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path, monkeypat
     locks = tmp_path / lock.FOLDER
     for name, host, age in (("dead", "elsewhere", 2 * lock.DEAD_S), ("lives", "elsewhere", 0)):
         (locks / f"{name}.json").write_text(json.dumps({"host": host, "pid": 1, "shard": "1/1"}))
-        os.utime(locks / f"{name}.json", (time.time() - age,) * 2)
+        beat(locks / f"{name}.json", -age)
     monkeypatch.setattr(lock, "LOOK_S", 0.01)
-    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "lives.json", (time.time() + 5,) * 2))
+    monkeypatch.setattr(lock.time, "sleep", lambda _: beat(locks / "lives.json", 5))
     with pytest.raises(HeadwayError, match="process 1 of elsewhere"), lock.hold(tmp_path, lock.ALL):
         pass
-    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "lives.json", (time.time() - 2 * lock.DEAD_S,) * 2))
+    monkeypatch.setattr(lock.time, "sleep", lambda _: beat(locks / "lives.json", -2 * lock.DEAD_S))
     os.utime(locks / "lives.json")
     with lock.hold(tmp_path, lock.ALL):
         assert not {"dead.json", "lives.json"} & {path.name for path in locks.iterdir()}
@@ -270,7 +275,7 @@ def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path, monkeypat
     (locks / "pod.json").write_text(json.dumps(forerunner))
     with lock.hold(tmp_path, lock.ALL):
         assert not (locks / "pod.json").exists()
-    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "twin.json", (time.time() + 5,) * 2))
+    monkeypatch.setattr(lock.time, "sleep", lambda _: beat(locks / "twin.json", 5))
     twin = {"host": socket.gethostname(), "machine": "a container of the same name", "pid": 2**22 + 1, "shard": "1/1"}  # no process here
     (locks / "twin.json").write_text(json.dumps(twin))
     with pytest.raises(HeadwayError, match="works on it"), lock.hold(tmp_path, lock.ALL):
@@ -388,6 +393,15 @@ def test_estimate__is_of_what_the_command_has_to_answer(tmp_path: Path, in_threa
     assert headline(swept(file, out, dry_run=True, shard="1/2")) == "Every question is answered."
     half = int(headline(swept(file, out, dry_run=True)).split()[0])
     assert 0 < half < 16 and headline(swept(file, out, dry_run=True, shard="2/2")).split()[0] == str(half)
+
+
+def test_shard__that_is_stopped_goes_on_by_the_same_command(tmp_path: Path, in_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verb.Sweeping, "run", stop)
+    answer = swept(study(tmp_path), tmp_path / "out", shard="1/2")
+    assert answer.status == verb.INTERRUPTED and answer.describe(answer.rows).after[0].endswith("chunks are left; the same command goes on")
 
 
 def test_axis__is_checked_to_its_last_text(tmp_path: Path) -> None:

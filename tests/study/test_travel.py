@@ -68,9 +68,8 @@ def test_worker__forgets_files_as_they_were_and_does_not_use_its_own(tmp_path: P
     for chip in ("h100-sxm", "h200-sxm", "h200-sxm"):
         aliases.write_text(f"{chip}: mine\n")
         study = read("study.toml")
-        if len(steps) < 2:
-            bags = travel.luggage(check.checked(study))
-        else:
+        bags = travel.luggage(check.checked(study))
+        if len(steps) == 2:
             (home / "headway" / "chips").mkdir(parents=True)
             (home / "headway" / "chips" / "h200_sxm.toml").write_text(CHIP.format(bandwidth=50))
             bags = bags.loaded(tuple(bags.files.values()))

@@ -53,7 +53,7 @@ def about_of(path: Path, sweep: str) -> dict[str, Any]:
 
 
 @contextmanager
-def whole(part: Path) -> Iterator[None]:
+def reading(part: Path) -> Iterator[None]:
     """Within this block a part that cannot be read is one line."""
     try:
         yield
@@ -65,7 +65,7 @@ def read_part(part: Path) -> pyarrow.Table:
     """Every row of a part."""
     from pyarrow import parquet
 
-    with whole(part):
+    with reading(part):
         return parquet.ParquetFile(part).read()
 
 
@@ -121,7 +121,7 @@ def failures(part: Path) -> list[dict[str, Any]]:
     """Questions of a part that have no answer: their number, their inputs, the reason."""
     from pyarrow import compute, parquet
 
-    with whole(part):
+    with reading(part):
         file = parquet.ParquetFile(part)
         names = [name for name in file.schema_arrow.names if name in (QUESTION, ERROR) or name.startswith(INPUT)]
         table = file.read(names)
@@ -134,7 +134,7 @@ def rows_hash(parts: Iterable[tuple[str, Path]]) -> str:
 
     digests: dict[tuple[str, str], Any] = {}
     for verb, part in parts:
-        with whole(part):
+        with reading(part):
             for batch in parquet.ParquetFile(part).iter_batches(65_536):
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
                     digest = digests.setdefault((verb, name), hashlib.sha256())

@@ -106,11 +106,13 @@ class Sweeping:
 
     def estimate(self, record: Manifest) -> str:
         """What the questions take that this command has to answer: chunks are cut to take like times."""
-        every, questions = list(record.chunks(self.study.blocks)), Counter[str]()
-        lacking = [chunk for chunk in every[self.shard.number - 1 :: self.shard.count] if not (self.folder / chunk.part).is_file()]
+        chunks_of_folder, questions = list(record.chunks(self.study.blocks)), Counter[str]()
+        lacking = [
+            chunk for chunk in chunks_of_folder[self.shard.number - 1 :: self.shard.count] if not (self.folder / chunk.part).is_file()
+        ]
         for chunk in lacking:
             questions[self.study.blocks[chunk.block].verb] += self._questions(chunk)
-        share = len(lacking) / len(every)
+        share = len(lacking) / len(chunks_of_folder)
         return words.estimate(questions, share * record.cost.seconds, share * record.cost.bytes, self.workers.place, self.workers.count)
 
     def dry_answer(self, record: Manifest) -> output.Answer:
@@ -170,8 +172,8 @@ class Sweeping:
         rows = self._rows(record)
         failed = sum(row["failed"] for row in rows)
         remaining = sum(row["chunks_left"] for row in rows)
-        others = " to other shards; the command without --shard answers what lacks"
-        rest = others if self.shard.count > 1 and not status else "; the same command goes on"
+        way_of_shards = " to other shards; the command without --shard answers what lacks"
+        rest = way_of_shards if self.shard.count > 1 and not status else "; the same command goes on"
         way_on = f"{remaining:,} chunks are left{rest}" if remaining else ""
         failures = list(self._failures(record)) if failed else []
         summary = words.summary(rows, str(self.folder), digest, failures, way_on, bool(status))
