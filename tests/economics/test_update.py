@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headway.core.age import age, last_day, limits
+from headway.core.age import age, last_day, limits, today
 from headway.core.catalog import PACKAGED, open_catalog
 from headway.core.errors import BadFile, HeadwayError, MissingExtra
 from headway.economics.sheets import packages, update
@@ -120,6 +121,22 @@ def test_update__leaves_what_another_hand_wrote_and_mends_what_is_broken(home: P
     assert "made anew" in cli("update").text and cli(BILL.format(name)).status == 0
 
 
+@pytest.mark.parametrize("read", ["broken", "1999-01-01", "2099-02-30"])
+def test_update__writes_what_is_not_in_force_though_no_price_changes(home: Path, read: str, cli: Cli) -> None:
+    """A user's table that is broken, behind the shipped one or of no day is written again: else each answer would advise it for ever."""
+    ships, same = (PACKAGED / "sheets" / f"{CHANGED.file}.toml").read_text(encoding="utf-8"), Packages({}, {})
+    assert not any(table.text for table in update.update(home, same))
+    path = home / "sheets" / f"{CHANGED.file}.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("currency =" if read == "broken" else re.sub('read = ".*"', f'read = "{read}"', ships), encoding="utf-8")
+    if read != "1999-01-01":
+        assert re.search(rf"{re.escape(str(path))}.*headway update", cli(BILL.format(f"{CHANGED.provider}/{CHANGED.model}")).err)
+    tables = update.update(home, same)
+    assert [table.name for table in tables if table.text] == [CHANGED.file] and not any(table.changes for table in tables)
+    update.write(tables)
+    assert not any(table.text for table in update.update(home, same))
+
+
 def test_update__a_folder_that_cannot_be_written_is_one_line(home: Path, cli: Cli) -> None:
     home.mkdir()
     (home / "sheets").write_text("in its place", encoding="utf-8")
@@ -148,6 +165,25 @@ def test_age__of_each_kind_is_marked_from_its_limit_on(monkeypatch: pytest.Monke
         notes = [line for line in cli(f"{BILL.format('gpt-5.4,claude-opus')} --verbose").text.splitlines() if "months old" in line]
         assert len(notes) == bool(mark) and all(mark in line for line in notes)
     assert age("price sheets", "undated") == age("chip prices", "2099-01") == ""
+
+
+def test_day__that_is_none_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HeadwayError, match="date: got '2026-02-30'; wants a day"):
+        last_day("2026-02-30")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "99999999999999999")
+    with pytest.raises(HeadwayError, match="SOURCE_DATE_EPOCH: got"):
+        today()
+
+
+def test_tables__of_another_folder_are_no_matter_of_update(home: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`update` does not write a folder of $HEADWAY_CATALOG and --shipped does not leave it out: neither is advised."""
+    path = tmp_path / "ours" / "sheets" / f"{CHANGED.file}.toml"
+    path.parent.mkdir(parents=True)
+    ships = (PACKAGED / "sheets" / path.name).read_text(encoding="utf-8")
+    path.write_text(ships.replace('read = "2026', 'read = "2020'), encoding="utf-8")
+    monkeypatch.setenv("HEADWAY_CATALOG", str(tmp_path / "ours"))
+    told = cli(BILL.format(f"{CHANGED.provider}/{CHANGED.model}")).text
+    assert "older than the shipped" in told and "headway update" not in told and "--shipped" not in told
 
 
 def test_shipped__says_nothing_without_a_sheet(cli: Cli) -> None:

@@ -37,6 +37,8 @@ GUARDED = {
     ("web.worker", "resource"): "within suppress(ImportError): without the module a worker has no limit of memory",
     ("core.code_store", "os.geteuid"): "asked for with hasattr: Windows has no owners by number",
     ("study.verb", "os.sched_getaffinity"): "asked for with hasattr: elsewhere all cores count",
+    ("study.lock", "/proc/self/ns/pid"): "within suppress(OSError): without it the network card names the machine",
+    ("study.lock", "/proc/sys/kernel/random/boot_id"): "as above",
     ("core.user_file", "os.set_blocking"): "of a named pipe alone, which Windows does not have",
     ("core.user_file", "/dev/stdin|/dev/fd/\\d+|/proc/(?:self|\\d+)/fd/\\d+"): "names of pipes that a shell opens",
     ("reality.here", "/proc/cpuinfo"): "read where it is there: other systems are asked by their tools",

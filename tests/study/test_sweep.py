@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import headway as hw
+from headway.core.age import EPOCH, today
 from headway.core.errors import HeadwayError
-from headway.study import chunks, lock, pool, run, verb, worker
+from headway.study import chunks, columns, lock, pool, run, verb, worker
 from headway.study.file import read
 from headway.study.questions import Sweep
 
@@ -187,6 +188,29 @@ def test_worker__that_dies_costs_no_rows(tmp_path: Path, monkeypatch: pytest.Mon
     assert {row["question"] for row in table if not row["error"]} == {16}
 
 
+def test_worker__that_dies_with_one_question_of_a_call_costs_that_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen questions are two calls; two questions of one are deadly, the others of it have their rows, in order."""
+    file, poison = study(tmp_path), list[int]()
+
+    def is_deadly(job: worker.Job) -> bool:
+        places = [place for group in range(job.first, job.last) for place in job.block.span(group)]
+        return job.block.verb == "serve" and any(job.block.numbers[place] in poison for place in places)
+
+    @contextmanager
+    def fragile() -> Iterator[Executor]:
+        yield Fragile(is_deadly, [1_000_000])
+
+    monkeypatch.setattr(verb, "_workers", lambda _: run.Workers(fragile, 2, "2 fragile"))
+    swept(file, tmp_path / "out", chunk="1e-9")
+    plain = hw.sweep(file, into=tmp_path / "out").to_arrow("serve").to_pylist()
+    for part in (tmp_path / "out" / "serve").iterdir():
+        part.unlink()
+    poison += [1, 6]
+    rows = hw.sweep(file, into=tmp_path / "out").to_arrow("serve").to_pylist()
+    assert [row["error"] for row in rows] == [run.DIED if number in poison else None for number in range(16)]
+    assert [row for row in rows if not row["error"]] == [row for row in plain if row["question"] not in poison]
+
+
 def test_processes__are_gone_with_their_client() -> None:
     code = "import os, time\nfrom headway.study import pool\nwith pool.processes(1) as executor:\n print(executor.submit(os.getpid).result(), flush=True)\n time.sleep(60)"  # noqa: E501
     client = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -214,6 +238,11 @@ def test_pool__answers_in_another_process() -> None:
 # -- one client -----------------------------------------------------------------------------------------------------------------
 
 
+def beat(path: Path, ahead_s: float) -> None:
+    moment = time.time() + ahead_s
+    os.utime(path, (moment, moment))
+
+
 def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lock.hold(tmp_path, lock.ALL):
         for shard in (lock.ALL, lock.Shard(1, 2)):
@@ -227,19 +256,30 @@ def test_lock__of_a_client_that_lives_and_of_dead_ones(tmp_path: Path, monkeypat
     locks = tmp_path / lock.FOLDER
     for name, host, age in (("dead", "elsewhere", 2 * lock.DEAD_S), ("lives", "elsewhere", 0)):
         (locks / f"{name}.json").write_text(json.dumps({"host": host, "pid": 1, "shard": "1/1"}))
-        os.utime(locks / f"{name}.json", (time.time() - age,) * 2)
+        beat(locks / f"{name}.json", -age)
     monkeypatch.setattr(lock, "LOOK_S", 0.01)
-    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "lives.json", (time.time() + 5,) * 2))
+    monkeypatch.setattr(lock.time, "sleep", lambda _: beat(locks / "lives.json", 5))
     with pytest.raises(HeadwayError, match="process 1 of elsewhere"), lock.hold(tmp_path, lock.ALL):
         pass
-    monkeypatch.setattr(lock.time, "sleep", lambda _: os.utime(locks / "lives.json", (time.time() - 2 * lock.DEAD_S,) * 2))
+    monkeypatch.setattr(lock.time, "sleep", lambda _: beat(locks / "lives.json", -2 * lock.DEAD_S))
     os.utime(locks / "lives.json")
     with lock.hold(tmp_path, lock.ALL):
         assert not {"dead.json", "lives.json"} & {path.name for path in locks.iterdir()}
-    forerunner = {"host": socket.gethostname(), "pid": os.getpid(), "shard": "1/1", "token": "of a pod that had my name and number"}
+    forerunner = {
+        "host": "pod",
+        "machine": lock.machine(),
+        "pid": os.getpid(),
+        "shard": "1/1",
+        "token": "of a pod that had my name and number",
+    }
     (locks / "pod.json").write_text(json.dumps(forerunner))
     with lock.hold(tmp_path, lock.ALL):
         assert not (locks / "pod.json").exists()
+    monkeypatch.setattr(lock.time, "sleep", lambda _: beat(locks / "twin.json", 5))
+    twin = {"host": socket.gethostname(), "machine": "a container of the same name", "pid": 2**22 + 1, "shard": "1/1"}  # no process here
+    (locks / "twin.json").write_text(json.dumps(twin))
+    with pytest.raises(HeadwayError, match="works on it"), lock.hold(tmp_path, lock.ALL):
+        pass
 
 
 # -- what is wrong --------------------------------------------------------------------------------------------------------------
@@ -263,12 +303,16 @@ WRONG = {
     PLAN + "[questions.grid]\nprompt = '1..1000000'\noutput = '1..1000000'": "1,000,000 x 1,000,000 = 1,000,000,000,000 questions",
     PLAN + "list = 'none.csv'": "none.csv: cannot be read",
     PLAN + "[common]\ntps = 3": "under [common]",
+    "common = 3\n" + PLAN: "[common] wants a table",
+    "[common]\ntimeline = 'x.json'\n" + PLAN.replace("plan", "sim"): "timeline: got 'a file to write'",
+    OPEN + "list = 'broken.parquet'": "broken.parquet: is no whole file of Parquet",
     "[[questions]]\nverb = 'plan'": "the following arguments are required",
 }
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_file__that_is_wrong_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(HeadwayError) as error:
         swept(study(tmp_path, text), tmp_path / "out")
     assert WRONG[text] in str(error.value) and "\n" not in str(error.value) and not (tmp_path / "out").exists()
@@ -282,8 +326,7 @@ def test_folder__of_another_sweep_or_edited(tmp_path: Path, in_threads: None) ->
     with refused(match="has files and is no sweep"):
         swept(file, tmp_path / "full")
     swept(file, out)
-    with refused(match="no --chunk"):
-        swept(file, out, chunk="1s")
+    swept(file, out, chunk="1s")
     part = next((out / "serve").iterdir())
     content = part.read_bytes()
     part.write_bytes(content[:-100])
@@ -316,6 +359,109 @@ def test_disk__that_is_full_is_one_line(tmp_path: Path, in_threads: None, monkey
     monkeypatch.setattr(store, "write_whole", full)
     with pytest.raises(HeadwayError, match="No space left on device: every finished chunk is there"):
         swept(study(tmp_path), tmp_path / "out")
+
+
+def test_questions__of_python_write_no_file_and_refuse_what_is_idle(tmp_path: Path) -> None:
+    asked = {"model": "llama-3.1-8b", "on": "h100-sxm"}
+    with pytest.raises(HeadwayError, match="timeline: got 'a file to write'"):
+        hw.sweep([{"verb": "sim", **asked, "timeline": str(tmp_path / "x.json")}])
+    with pytest.raises(HeadwayError, match="no --cluster beside it"):
+        hw.sweep([{"verb": "plan", **asked}], cluster="tcp://127.0.0.1:1", processes=3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_truth__of_a_list_is_read_as_people_write_it(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("prompt,shipped\n1k,True\n2k,FALSE\n", encoding="utf-8")
+    [block] = read(study(tmp_path, '[[questions]]\nverb="bill"\nsheet="gpt-5.4"\nlist="runs.csv"\n')).blocks
+    assert [line["shipped"] for line in block.lines or ()] == [True, False]
+
+
+def test_part__that_is_damaged_within_is_told(tmp_path: Path, in_threads: None) -> None:
+    result = hw.sweep(study(tmp_path), into=tmp_path / "out")
+    part = next((tmp_path / "out" / "serve").iterdir())
+    content = bytearray(part.read_bytes())
+    content[100:900] = bytes(800)
+    part.write_bytes(content)
+    for read_all in (result.to_arrow, lambda: swept(study(tmp_path), tmp_path / "out")):
+        with pytest.raises(HeadwayError, match=f"{part.name}: is no whole part of this sweep"):
+            read_all()
+
+
+def test_estimate__is_of_what_the_command_has_to_answer(tmp_path: Path, in_threads: None) -> None:
+    file, out = study(tmp_path), tmp_path / "out"
+    swept(file, out, chunk="1e-9", shard="1/2")
+    assert headline(swept(file, out, dry_run=True, shard="1/2")) == "Every question is answered."
+    half = int(headline(swept(file, out, dry_run=True)).split()[0])
+    assert 0 < half < 16 and headline(swept(file, out, dry_run=True, shard="2/2")).split()[0] == str(half)
+
+
+def test_shard__that_is_stopped_goes_on_by_the_same_command(tmp_path: Path, in_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verb.Sweeping, "run", stop)
+    answer = swept(study(tmp_path), tmp_path / "out", shard="1/2")
+    assert answer.status == verb.INTERRUPTED and answer.describe(answer.rows).after[0].endswith("chunks are left; the same command goes on")
+
+
+def test_axis__is_checked_to_its_last_text(tmp_path: Path) -> None:
+    text = OPEN + f"on = 'h100'\n[questions.grid]\nprompt = {[f'{n}k' for n in range(1, 2100)] + ['8q']}"
+    with pytest.raises(HeadwayError, match="8q"):
+        swept(study(tmp_path, text), tmp_path / "out")
+
+
+def test_dry_run__has_no_rows(tmp_path: Path, in_threads: None) -> None:
+    with pytest.raises(HeadwayError, match="no answers are there yet"):
+        hw.sweep(study(tmp_path), into=tmp_path / "out", dry_run=True).to_arrow("serve")
+
+
+# -- what changes while it runs ---------------------------------------------------------------------------------------------------
+
+
+def test_day__is_that_of_the_first_command(tmp_path: Path, in_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards on both sides of midnight, or of a change of prices, answer alike."""
+    days = set[str]()
+    monkeypatch.setattr(worker, "_answer", lambda job, _=None, answer=worker._answer: (days.add(str(today())), answer(job))[1])
+    monkeypatch.setenv(EPOCH, "1790000000")
+    swept(study(tmp_path), tmp_path / "out", shard="1/2", chunk="1e-9")
+    monkeypatch.setenv(EPOCH, "1800000000")
+    with pytest.raises(HeadwayError, match=r"its rows are of 2026-09-21, .* says 2027-01-15"):
+        swept(study(tmp_path), tmp_path / "out", shard="2/2")
+    monkeypatch.delenv(EPOCH)
+    assert "sha256" in headline(swept(study(tmp_path), tmp_path / "out", shard="2/2")) and days == {"2026-09-21"}
+
+
+def test_file__that_changes_while_it_runs_is_told(tmp_path: Path, in_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = tmp_path / "own" / "chips" / "zeta_9.toml"
+    chip.parent.mkdir(parents=True)
+    chip.write_text('[facts]\npeak_bf16 = "1 PFLOPS"\nhbm = "100 GB"\nhbm_bw = "5 TB/s"\n', encoding="utf-8")
+    file = study(tmp_path, PLAN.replace("h100-sxm", "zeta-9") + f"catalog = ['{chip.parents[1].as_posix()}']\n")
+    out = chip.parents[1] / "out"  # within the catalogue folder, of which it is no part
+    swept(file, out)
+    swept(file, out)
+    (out / "plan" / next((out / "plan").iterdir()).name).unlink()
+    text = chip.read_text(encoding="utf-8")
+
+    def edited(job: worker.Job, answer: Any = worker.answer) -> Any:
+        chip.write_text(text + "\n", encoding="utf-8")
+        return answer(job)
+
+    monkeypatch.setattr(worker, "answer", edited)
+    with pytest.raises(HeadwayError, match=r"zeta_9\.toml is another file than when it began"):
+        swept(file, out)
+
+
+def test_folder__of_a_command_killed_at_its_record_begins_anew(tmp_path: Path, in_threads: None) -> None:
+    (tmp_path / "out").mkdir()
+    for name in (".sweep.json.abcd", ".DS_Store", ".nfs01"):
+        (tmp_path / "out" / name).write_text("{")
+    assert "sha256" in headline(swept(study(tmp_path), tmp_path / "out"))
+
+
+def test_columns__of_whole_numbers_that_no_double_has_are_cast() -> None:
+    tables = [columns.arrow().table({"x": [2**53 + 1]}), columns.arrow().table({"x": [0.5]})]
+    types = columns.joined_types([table.schema for table in tables])
+    assert columns.cast(tables[0], types).to_pylist() == [{"x": 2.0**53}]
 
 
 def test_dry_run__writes_nothing(tmp_path: Path, in_threads: None) -> None:

@@ -140,7 +140,13 @@ def _is_catalogue(folder: Path) -> bool:
         names = {path.name for path in folder.iterdir()}
     except OSError as error:
         raise BadFile(folder, f"cannot be read ({error.strerror or error})") from None
-    return not names or not names.isdisjoint((*OF_USERS, *(path.name for path in PACKAGED.iterdir() if path.name != "README.md")))
+    return not names or not names.isdisjoint(parts())
+
+
+@functools.cache
+def parts() -> frozenset[str]:
+    """Names of what a catalogue folder may hold."""
+    return frozenset((*OF_USERS, *(path.name for path in PACKAGED.iterdir() if path.name != "README.md")))
 
 
 def user_folder() -> Path | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from headway.core import user_file
-from headway.core.catalog import open_catalog
+from headway.core.catalog import open_catalog, parts
 
 NAMES = ("file", "folder", "model", "machine", "subject", "sheet", "lengths", "word", "count")  # kinds whose texts may name a file
 PIECE = 2**20  # bytes read at a time
@@ -20,13 +20,19 @@ def files_of(question: Any) -> dict[str, str]:
 
     A model, machine or price list of the catalogue that ships is told by the version of headway; one of the user's own by its file.
     """
-    return {str(path): hash_of(path) for path in sorted({*paths_of(question), *_in(open_catalog(question.catalog).roots[:-1])})}
+    return {str(path): hash_of(path) for path in sorted({*paths_of(question), *catalogue_files(question.catalog)})}
 
 
 def paths_of(question: Any) -> list[Path]:
-    """Files that the fields of a question name, folders file by file."""
-    values = question.entries().items()
+    """Files that the fields of a question name, folders file by file; those of a catalogue apart."""
+    values = question.without("catalog").entries().items()
     return list(_in(path for name, value in values for path in _paths(question.flags()[name].field.kind, value)))
+
+
+def catalogue_files(folders: Iterable[str]) -> list[Path]:
+    """Files of the user's own catalogue folders; what else lies there no answer reads."""
+    roots = open_catalog(folders).roots[:-1]
+    return list(_in(path for root in roots for part in sorted(parts()) if (path := root / part).exists()))
 
 
 def _paths(kind: str, value: Any) -> Iterator[Path]:

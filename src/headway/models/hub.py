@@ -16,13 +16,20 @@ WAIT_S = 0.8  # for a connection to the hub or to its proxy
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
-def cached(text: str) -> Path | None:
-    """Newest config.json of a model in the local Hugging Face cache; None if there is none."""
+def cache() -> Path | None:
+    """The local Hugging Face cache, which need not be there; None without a home folder."""
     try:
         home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
     except RuntimeError:  # no home folder
         return None
-    root = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    return Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+
+
+def cached(text: str) -> Path | None:
+    """Newest config.json of a model in the local Hugging Face cache; None if there is none."""
+    root = cache()
+    if root is None:
+        return None
     snapshots = list((root / f"models--{text.replace('/', '--')}" / "snapshots").glob("*/config.json"))
     return max(snapshots, key=lambda path: path.stat().st_mtime) if snapshots else None
 

@@ -13,11 +13,13 @@ VIEW = ("verb", "questions", "answered", "failed", "rows", "chunks", "chunks_lef
 
 
 def estimate(questions: Mapping[str, int], seconds: float, size: float, workers: str, count: int) -> str:
-    """What all questions would take.
+    """What these questions would take.
 
     >>> estimate({"plan": 2000}, 4800.0, 12e6, "2 processes", 2)
     '2,000 plan questions: about 40 min on 2 processes, 12 MB.'
     """
+    if not questions:
+        return "Every question is answered."
     what = " and ".join(f"{number:,} {verb}" for verb, number in questions.items())
     return f"{what} questions: about {show(seconds / count, 's', 2)} on {workers}, {show(size, 'byte', 2)}."
 

@@ -7,7 +7,7 @@ Holds        questions and verb (the verb `sweep`), function (`hw.sweep`); file 
              other machines); columns (rows as one Arrow table), store (parts, one schema, the hash of all rows). Its modules load at
              first use.
 Import       function.sweep.
-May import   answers, report, training, performance, core. Its users: none (`QUESTIONS` of the root names its verb).
+May import   answers, report, training, performance, models, core. Its users: none (`QUESTIONS` of the root names its verb).
 Reads        -
 """
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from headway.answers import arguments
 from headway.core import schema
-from headway.core.errors import HeadwayError
+from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import noted
 from headway.core.question import Question, refuse_idle
-from headway.core.question_files import hash_of, paths_of
+from headway.core.question_files import catalogue_files, hash_of, paths_of
+from headway.models import hub
 from headway.study.file import Study
 from headway.study.grid import QuestionBlock
-from headway.study.travel import catalogue_files
 
-MOST_MEMBERS = 2000  # of an axis; numbers of a longer one were read as a range
+MOST_MEMBERS = 2000  # of an axis of numbers alone; a longer one was read as a range
 
 
 def checked(study: Study) -> dict[str, str]:
     """Files on which the questions depend, by path, each with its SHA-256; HeadwayError for a value that its verb refuses."""
-    paths, names = set[Any](), set[tuple[Any, ...]]()
+    paths, names, folders = set[Any](), set[tuple[Any, ...]](), set[tuple[str, ...]]()
     for block in study.blocks:
         for place, make in _questions(block):
             try:
@@ -30,8 +32,19 @@ def checked(study: Study) -> dict[str, str]:
             except HeadwayError as error:
                 raise HeadwayError(f"{place}: {error}") from None
             paths.update(paths_of(question))
-            paths.update(catalogue_files(tuple(question.catalog)))
+            paths.update(_of_hub(question))
+            folders.add(tuple(question.catalog))
+    for catalog in folders:
+        paths.update(catalogue_files(catalog))
     return {str(path): hash_of(path) for path in sorted(paths)}
+
+
+def _of_hub(question: Question) -> Iterator[Path]:
+    """Files of the local Hugging Face cache by which the models of a question are read; weights apart."""
+    for name, value in question.entries().items():
+        for text in re.split("[,:]", value) if question.flags()[name].field.kind == "model" and isinstance(value, str) else ():
+            config = hub.cached(text.strip()) if text.count("/") == 1 else None
+            yield from config.parent.glob("*.json") if config else ()
 
 
 def _questions(block: QuestionBlock) -> Iterator[tuple[str, Callable[[], Question]]]:
@@ -43,7 +56,7 @@ def _questions(block: QuestionBlock) -> Iterator[tuple[str, Callable[[], Questio
     first = block.differing(0)
     yield block.place, functools.partial(block.question, first)
     for name, axis in block.axes.items():
-        for member in axis[1:MOST_MEMBERS]:
+        for member in axis[1:] if any(isinstance(member, str) for member in axis) else axis[1:MOST_MEMBERS]:
             yield f"{block.place}.grid.{name}", functools.partial(block.question, first | {name: member})
 
 
@@ -53,6 +66,8 @@ def _check(question: Question, names: set[tuple[Any, ...]]) -> None:
         refuse_idle(question)
         for name, value in question.entries().items():
             flag = question.flags()[name]
+            if flag.field.kind in ("output", "act"):
+                raise BadValue(name, "a file to write", "no such field: the answers of a study go into its folder")
             if flag.field.is_number and isinstance(value, str):
                 schema.axis(value, flag.field, flag.word)
             edits = tuple((key, str(getattr(question, key))) for key in question.edits)

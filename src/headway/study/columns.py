@@ -146,7 +146,7 @@ def cast(table: pyarrow.Table, types: Mapping[str, Any]) -> pyarrow.Table:
         column = table.column(name) if name in table.column_names else pyarrow.nulls(table.num_rows)
         if column.type != kind and kind == pyarrow.string() and not pyarrow.types.is_null(column.type):
             column = pyarrow.array([None if value is None else text(value) for value in column.to_pylist()], kind)
-        arrays.append(column if column.type == kind else column.cast(kind))
+        arrays.append(column if column.type == kind else column.cast(kind, safe=False))
     return pyarrow.table(arrays, schema=schema_of(types))
 
 

@@ -45,6 +45,8 @@ def read(path: str) -> Study:
     if unknown or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables) or not tables:
         raise BadFile(path, (f"has {clip(unknown[0])!r}" if unknown else "has no [[questions]]") + f"; wants {WANTS}")
     common = data.get("common", {})
+    if not isinstance(common, dict):
+        raise BadFile(path, "[common] wants a table, not a list or a value")
     blocks, first = list[QuestionBlock](), 0
     for number, table in enumerate(tables, 1):
         place = f"questions[{number}]"
@@ -122,16 +124,14 @@ def _block(place: str, table: Mapping[str, Any], common: Mapping[str, Any], firs
     for name in dict.fromkeys(key for line in lines for key in line):
         check_field(flags, name, verb)
         if flags[name].field.is_switch:
-            lines = [{**line, name: TRUTHS.get(line[name], line[name])} if name in line else line for line in lines]
+            lines = [{**line, name: TRUTHS.get(str(line[name]).lower(), line[name])} if name in line else line for line in lines]
     return QuestionBlock(place=place, verb=verb, values=values, axes={}, lines=lines, numbers=range(first, first + len(lines)))
 
 
 def check_field(flags: Mapping[str, QuestionField], name: str, verb: str) -> None:
-    """Raise an error for a name that is no field of a verb, or one whose value would be written to."""
+    """Raise an error for a name that is no field of a verb."""
     if name not in flags:
         raise UnknownName(f"field of {verb}", name, flags)
-    if flags[name].field.kind in ("output", "act"):
-        raise BadValue(name, "a file to write", "no such field: the answers of a study go into its folder")
 
 
 def _sized(place: str, block: QuestionBlock) -> QuestionBlock:
@@ -165,10 +165,14 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     kind = path.suffix.lower()
     if kind == ".parquet":
         try:
-            from pyarrow import parquet
+            from pyarrow import ArrowException, parquet
         except ImportError:
             raise MissingExtra("a list in Parquet", "table") from None
-        lines = parquet.ParquetFile(io.BytesIO(user_file.data_of(path, LISTS))).read().to_pylist()
+        data = io.BytesIO(user_file.data_of(path, LISTS))
+        try:
+            lines = parquet.ParquetFile(data).read().to_pylist()
+        except (ArrowException, OSError) as error:
+            raise BadFile(path, f"is no whole file of Parquet ({clip(error)})") from None
     elif kind in (".jsonl", ".ndjson"):
         texts = user_file.text_of(path, LISTS).splitlines()
         lines = [user_file.json_of(text, f"{path}: line {number}", LISTS, False) for number, text in enumerate(texts, 1) if text.strip()]

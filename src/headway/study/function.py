@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import MissingExtra, UnknownName
-from headway.core.question import Question
+from headway.core.question import Question, refuse_idle
 from headway.core.table import from_rows
 from headway.report.output import Answer
 from headway.report.result import Result
@@ -77,4 +77,5 @@ def sweep(
     folder = into if into is not None or is_file else tempfile.mkdtemp(prefix="headway-sweep-")
     values = {"processes": processes, "shard": shard, "cluster": cluster, "chunk": chunk, "dry_run": dry_run}
     args = Sweep.from_values({"file": os.fspath(questions) if is_file else study.name, "into": folder} | values)
+    refuse_idle(args)
     return SweepResult(verb.answer(study, args), ["headway", *args.command()], verb.folder_of(study, args))

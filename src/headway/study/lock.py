@@ -5,6 +5,7 @@ No lock of the operating system: those of shared disks differ. Each client write
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -29,6 +30,14 @@ HOLDER = user_file.FileKind("the lock of a sweep", 10_000)
 
 class FolderBusy(HeadwayError):
     """A folder on which another client works."""
+
+
+@functools.cache
+def machine() -> str:
+    """What tells apart the places in which a process number means a process: containers may share a host name."""
+    with suppress(OSError):
+        return f"{Path('/proc/self/ns/pid').readlink()} {Path('/proc/sys/kernel/random/boot_id').read_text(encoding='utf-8').strip()}"
+    return f"{socket.gethostname()} {uuid.getnode()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ def hold(folder: Path, shard: Shard) -> Iterator[None]:
     with room(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            json.dump({"host": socket.gethostname(), "pid": os.getpid(), "shard": str(shard), "token": TOKEN}, file)
+            json.dump({"host": socket.gethostname(), "machine": machine(), "pid": os.getpid(), "shard": str(shard), "token": TOKEN}, file)
     stop = threading.Event()
     try:
         _check(path, shard)
@@ -92,7 +101,7 @@ def _outlive(path: Path, rival: Path, shard: Shard) -> None:
             beat, age = rival.stat().st_mtime, path.stat().st_mtime - rival.stat().st_mtime  # by the clock of the disk
             if age > DEAD_S:
                 break
-            if beat > first or holder.get("host") == socket.gethostname():
+            if beat > first or holder.get("machine") == machine():
                 part = "" if f"{number}/{count}" == str(ALL) else f" (shard {number}/{count})"
                 client = f"process {holder.get('pid')} of {holder.get('host')}"
                 raise FolderBusy(f"{path.parent.parent}: {client} works on it{part}: wait for it, or stop it")
@@ -106,7 +115,7 @@ def _outlive(path: Path, rival: Path, shard: Shard) -> None:
 def _is_gone(holder: dict[str, object]) -> bool:
     """Whether the process of a lock has ended on this machine; of another machine nobody knows."""
     pid = holder.get("pid")
-    if holder.get("host") != socket.gethostname() or os.name != "posix" or not isinstance(pid, int):
+    if holder.get("machine") != machine() or os.name != "posix" or not isinstance(pid, int):
         return False
     if pid == os.getpid():
         return holder.get("token") != TOKEN  # a container that is started again has the name and the number of the one before

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import headway
 from headway.core import user_file
+from headway.core.age import EPOCH, today
 from headway.core.errors import BadFile, HeadwayError
 from headway.core.files import write_whole
 from headway.core.question_files import hash_of
@@ -60,6 +62,7 @@ class Manifest:
     questions: int
     digest: str  # of the questions
     build: Build
+    day: str  # by which every chunk is answered, whenever that is
     files: Mapping[str, str]  # the user's own, by path
     steps: Sequence[int]  # groups a chunk, of each block
     cost: SweepCost
@@ -67,7 +70,7 @@ class Manifest:
     @property
     def sweep(self) -> str:
         """Name of the sweep in each of its parts."""
-        return hashlib.sha256(f"{self.digest} {self.build} {sorted(self.files.items())}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.digest} {self.build} {self.day} {sorted(self.files.items())}".encode()).hexdigest()[:16]
 
     def chunks(self, blocks: Sequence[Any]) -> Iterator[Chunk]:
         """All chunks in the order of the questions."""
@@ -91,7 +94,8 @@ def read(folder: Path) -> Manifest | None:
     path = folder / NAME
     if not path.is_file():
         try:
-            names = [item.name for item in folder.iterdir() if item.name != "locks"] if folder.exists() else []
+            names = [item.name for item in folder.iterdir()] if folder.exists() else []
+            names = [name for name in names if name != "locks" and not name.startswith(".")]  # a draft of a killed command, a system's own
         except OSError as error:
             raise BadFile(folder, f"cannot be a folder of answers ({error.strerror})") from None
         if names:
@@ -108,11 +112,13 @@ def read(folder: Path) -> Manifest | None:
 
 
 def check(folder: Path, record: Manifest, digest: str, files: Mapping[str, str]) -> None:
-    """Raise HeadwayError where a folder was made of other questions, another headway or other files of the user's."""
+    """Raise HeadwayError where a folder was made of other questions, another headway, another day or other files of the user's."""
     if record.digest != digest:
         raise HeadwayError(f"{folder}: holds another sweep ({record.questions:,} questions); --into another folder, or the file as it was")
     if record.build != build():
         raise HeadwayError(f"{folder}: made by {record.build}, this is {build()}; --into another folder, so that its rows do not mix")
+    if os.environ.get(EPOCH, "").isdecimal() and record.day != today().isoformat():
+        raise HeadwayError(f"{folder}: its rows are of {record.day}, ${EPOCH} says {today()}; --into another folder")
     changed = [path for path in {**record.files, **files} if record.files.get(path) != files.get(path)]
     if changed:
         raise HeadwayError(f"{folder}: {changed[0]} is another file than when it began; --into another folder")

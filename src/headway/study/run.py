@@ -15,7 +15,8 @@ from headway.study import worker
 from headway.study.columns import ERROR, QUESTION, Gathering
 from headway.study.worker import AnsweredChunk, Job, Lack
 
-DEATHS = 2  # of workers alone with one group, from which it has no answer
+DEATHS = 2  # of workers alone with one question, from which it has no answer
+MOST_DEATHS = 100  # in one group, from which nothing that is left of it has
 DIED = "its worker died, perhaps for want of memory"
 
 
@@ -107,19 +108,39 @@ def _one_by_one(job: Job, workers: Workers) -> AnsweredChunk:
 
 
 def _survivor(job: Job, workers: Workers) -> AnsweredChunk:
-    """The part of one group."""
-    for _ in range(DEATHS):
-        result = workers.result(workers.submit(job))
-        if isinstance(result, Lack):
-            result = workers.result(workers.submit(_loaded(job, result)))
-        if isinstance(result, AnsweredChunk):
-            return result
-        workers.drop()
-    gathering, span = Gathering(), job.block.span(job.first)
-    for place in span:
-        lead = {QUESTION: job.block.numbers[place], ERROR: DIED}
-        gathering.add([lead | worker.inputs(job.block.differing(place))])
-    return worker.part_of(gathering.table(), job, len(span), len(span), 0.0)
+    """The part of one group: where its worker dies that of its halves, down to the questions at fault."""
+    parts, pieces, deaths = list[AnsweredChunk](), [job], 0
+    while pieces:
+        piece = pieces.pop()
+        places = [place for group in range(piece.first, piece.last) for place in piece.block.span(group)]
+        for _ in range(DEATHS if len(places) == 1 else 1):
+            result = workers.result(workers.submit(piece)) if deaths < MOST_DEATHS else None
+            if isinstance(result, Lack):
+                result = workers.result(workers.submit(_loaded(piece, result)))
+            if isinstance(result, AnsweredChunk):
+                parts.append(result)
+                break
+            workers.drop()
+            deaths += 1
+        else:
+            if len(places) == 1 or deaths >= MOST_DEATHS:
+                parts.append(_without_answer(piece, places))
+            else:
+                pieces += [_of_places(piece, places[len(places) // 2 :]), _of_places(piece, places[: len(places) // 2])]
+    return _joined(job, parts)
+
+
+def _of_places(job: Job, places: list[int]) -> Job:
+    """Some questions of a job, each by a call of its own."""
+    lines, numbers = [job.block.differing(place) for place in places], [job.block.numbers[place] for place in places]
+    return replace(job, block=replace(job.block, axes={}, fused=(), lines=lines, numbers=numbers), first=0, last=len(places))
+
+
+def _without_answer(job: Job, places: list[int]) -> AnsweredChunk:
+    gathering = Gathering()
+    for place in places:
+        gathering.add([{QUESTION: job.block.numbers[place], ERROR: DIED} | worker.inputs(job.block.differing(place))])
+    return worker.part_of(gathering.table(), job, len(places), len(places), 0.0)
 
 
 def _joined(job: Job, parts: list[AnsweredChunk]) -> AnsweredChunk:

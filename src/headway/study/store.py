@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ABOUT = b"headway.sweep"
 SUFFIX = ".parquet"
+BROKEN = "is no whole part of this sweep: delete it, and the same command makes it again"
 
 
 def encoded(table: pyarrow.Table, about: Mapping[str, Any]) -> bytes:
@@ -47,8 +48,25 @@ def about_of(path: Path, sweep: str) -> dict[str, Any]:
     except (OSError, KeyError, ValueError):
         about = {}
     if about.get("sweep") != sweep:
-        raise BadFile(path, "is no whole part of this sweep: delete it, and the same command makes it again")
+        raise BadFile(path, BROKEN)
     return about
+
+
+@contextmanager
+def reading(part: Path) -> Iterator[None]:
+    """Within this block a part that cannot be read is one line."""
+    try:
+        yield
+    except (arrow().ArrowInvalid, OSError):
+        raise BadFile(part, BROKEN) from None
+
+
+def read_part(part: Path) -> pyarrow.Table:
+    """Every row of a part."""
+    from pyarrow import parquet
+
+    with reading(part):
+        return parquet.ParquetFile(part).read()
 
 
 @contextmanager
@@ -82,19 +100,19 @@ def settle(parts: list[Path]) -> None:
     for part in parts:
         schema = parquet.read_schema(part)
         if {field.name: field.type for field in schema} != types or schema.names != list(types):
-            table = parquet.ParquetFile(part).read()
+            table = read_part(part)
             keep(part, encoded(cast(table, types), json.loads(table.schema.metadata[ABOUT])))
 
 
 def table(parts: Mapping[str, list[Path]], with_verb: bool) -> pyarrow.Table:
     """All rows of these parts, by verb."""
-    from pyarrow import parquet
-
     tables = []
     for verb, paths in parts.items():
         for path in paths:
-            rows = parquet.ParquetFile(path).read()
+            rows = read_part(path)
             tables.append(rows.add_column(0, "verb", [[verb] * rows.num_rows]) if with_verb else rows)
+    if not tables:
+        raise HeadwayError("no answers are there yet: a dry run writes none, and no chunk has ended")
     types = settled_types(joined_types(table.schema for table in tables))
     return arrow().concat_tables([cast(table, types) for table in tables])
 
@@ -103,9 +121,10 @@ def failures(part: Path) -> list[dict[str, Any]]:
     """Questions of a part that have no answer: their number, their inputs, the reason."""
     from pyarrow import compute, parquet
 
-    file = parquet.ParquetFile(part)
-    names = [name for name in file.schema_arrow.names if name in (QUESTION, ERROR) or name.startswith(INPUT)]
-    table = file.read(names)
+    with reading(part):
+        file = parquet.ParquetFile(part)
+        names = [name for name in file.schema_arrow.names if name in (QUESTION, ERROR) or name.startswith(INPUT)]
+        table = file.read(names)
     return table.filter(compute.call_function("is_valid", [table[ERROR]])).to_pylist()
 
 
@@ -115,11 +134,12 @@ def rows_hash(parts: Iterable[tuple[str, Path]]) -> str:
 
     digests: dict[tuple[str, str], Any] = {}
     for verb, part in parts:
-        for batch in parquet.ParquetFile(part).iter_batches(65_536):
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                digest = digests.setdefault((verb, name), hashlib.sha256())
-                for piece in _canonical(column):
-                    digest.update(piece)
+        with reading(part):
+            for batch in parquet.ParquetFile(part).iter_batches(65_536):
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    digest = digests.setdefault((verb, name), hashlib.sha256())
+                    for piece in _canonical(column):
+                        digest.update(piece)
     return hashlib.sha256(json.dumps([[*key, digests[key].hexdigest()] for key in sorted(digests)]).encode()).hexdigest()
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.core.errors import BadValue
+from headway.core.age import today
 from headway.core.listing import Listing
 from headway.core.progress import expect, tell, tick
+from headway.core.question_files import hash_of
 from headway.report import output
 from headway.report import sweep as words
 from headway.study import chunks, lock, manifest, run, store
@@ -46,8 +48,8 @@ class Sweeping:
     def begun(self) -> Manifest:
         """The record of the folder, made by whichever shard comes first."""
         record = manifest.read(self.folder)
-        if record and self.chunk_s is not None and self.shard.count == 1:
-            raise BadValue("--chunk", self.chunk_s, f"no --chunk: the chunks of {self.folder} are cut, and its rows do not depend on them")
+        if record and self.chunk_s is not None:
+            tell(f"--chunk says nothing here: the chunks of {self.folder} are cut")
         while record is None:
             try:
                 with lock.hold(self.folder / lock.FOLDER, lock.ALL):
@@ -67,19 +69,21 @@ class Sweeping:
         return self._record(chunks.steps(costs, groups, workers, self.chunk_s), chunks.total(costs, groups))
 
     def _record(self, steps: list[int], cost: chunks.SweepCost) -> Manifest:
-        build = manifest.build()
-        return Manifest(questions=len(self.study), digest=self.study.digest, build=build, files=self.files, steps=steps, cost=cost)
+        return Manifest(
+            questions=len(self.study), digest=self.study.digest, build=manifest.build(), day=today().isoformat(), files=self.files,
+            steps=steps, cost=cost,
+        )  # fmt: skip
 
     def _costs(self) -> list[GroupCost]:
         """Estimates of a group of each block."""
         blocks = self.study.blocks
-        sweep = self._record([], chunks.SweepCost(0, 0, 0)).sweep
+        record = self._record([], chunks.SweepCost(0, 0, 0))
         timed = list(range(len(blocks)))[: chunks.MOST_TIMED]
         verbs = {blocks[number].verb: number for number in reversed(timed)}
         again = range(self.workers.count)  # so that each worker has loaded what the verb needs
-        first = self._timed([self._job(Chunk(number, 0, 1, f"{number}/{place}"), sweep) for number in verbs.values() for place in again])
+        first = self._timed([self._job(Chunk(number, 0, 1, f"{number}/{place}"), record) for number in verbs.values() for place in again])
         samples = [
-            self._job(Chunk(number, group, group + 1, f"{number}/{group}"), sweep)
+            self._job(Chunk(number, group, group + 1, f"{number}/{group}"), record)
             for number in timed for group in dict.fromkeys(chunks.sampled(blocks[number].groups))
             if first.get(verbs[blocks[number].verb], GroupCost(0, 0, 0)).seconds < LONG_S
         ]  # fmt: skip
@@ -101,13 +105,15 @@ class Sweeping:
         }  # fmt: skip
 
     def estimate(self, record: Manifest) -> str:
-        """What all questions take."""
-        questions: dict[str, int] = {}
-        for block in self.study.blocks:
-            questions[block.verb] = questions.get(block.verb, 0) + len(block)
-        count = self.workers.count * self.shard.count
-        by = f"{self.shard.count} shards of {self.workers.place}" if self.shard.count > 1 else self.workers.place
-        return words.estimate(questions, record.cost.seconds, record.cost.bytes, by, count)
+        """What the questions take that this command has to answer: chunks are cut to take like times."""
+        chunks_of_folder, questions = list(record.chunks(self.study.blocks)), Counter[str]()
+        lacking = [
+            chunk for chunk in chunks_of_folder[self.shard.number - 1 :: self.shard.count] if not (self.folder / chunk.part).is_file()
+        ]
+        for chunk in lacking:
+            questions[self.study.blocks[chunk.block].verb] += self._questions(chunk)
+        share = len(lacking) / len(chunks_of_folder)
+        return words.estimate(questions, share * record.cost.seconds, share * record.cost.bytes, self.workers.place, self.workers.count)
 
     def dry_answer(self, record: Manifest) -> output.Answer:
         """What a dry run answers."""
@@ -115,12 +121,12 @@ class Sweeping:
 
     # -- the run ----------------------------------------------------------------------------------------------------------------
 
-    def _job(self, chunk: Chunk, sweep: str) -> Job:
+    def _job(self, chunk: Chunk, record: Manifest) -> Job:
         block = self.study.blocks[chunk.block].part(chunk.first, chunk.last)
         first = 0 if block.lines is not None else chunk.first
         return Job(
-            name=chunk.part, block=block, first=first, last=first + chunk.last - chunk.first, sweep=sweep, build=manifest.build(),
-            luggage=self.luggage,
+            name=chunk.part, block=block, first=first, last=first + chunk.last - chunk.first, sweep=record.sweep, build=record.build,
+            day=record.day, luggage=self.luggage,
         )  # fmt: skip
 
     def run(self, record: Manifest) -> None:
@@ -130,10 +136,17 @@ class Sweeping:
         blocks = self.study.blocks
         chunks_of_shard = [chunk for place, chunk in enumerate(record.chunks(blocks)) if self.shard.takes(place)]
         lacking = [chunk for chunk in chunks_of_shard if not self._about(chunk, record)]
-        expect(sum(len(blocks[chunk.block].span(group)) for chunk in lacking for group in range(chunk.first, chunk.last)))
-        for job, part in run.parts((self._job(chunk, record.sweep) for chunk in lacking), self.workers):
+        expect(sum(self._questions(chunk) for chunk in lacking))
+        for job, part in run.parts((self._job(chunk, record) for chunk in lacking), self.workers):
             store.keep(self.folder / job.name, part.data)
             tick(part.questions)
+        now = {path: hash_of(Path(path)) for path in self.files}
+        manifest.check(self.folder, record, self.study.digest, now)
+
+    def _questions(self, chunk: Chunk) -> int:
+        """How many a chunk has: its groups are neighbours."""
+        block = self.study.blocks[chunk.block]
+        return block.span(chunk.last - 1).stop - block.span(chunk.first).start
 
     def _about(self, chunk: Chunk, record: Manifest) -> dict[str, Any]:
         """What the part of a chunk says of itself; nothing where it is not there."""
@@ -159,7 +172,8 @@ class Sweeping:
         rows = self._rows(record)
         failed = sum(row["failed"] for row in rows)
         remaining = sum(row["chunks_left"] for row in rows)
-        rest = " to other shards; the command without --shard answers what lacks" if self.shard.count > 1 else "; the same command goes on"
+        way_of_shards = " to other shards; the command without --shard answers what lacks"
+        rest = way_of_shards if self.shard.count > 1 and not status else "; the same command goes on"
         way_on = f"{remaining:,} chunks are left{rest}" if remaining else ""
         failures = list(self._failures(record)) if failed else []
         summary = words.summary(rows, str(self.folder), digest, failures, way_on, bool(status))

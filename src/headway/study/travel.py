@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,14 +13,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headway.core import user_file
-from headway.core.catalog import open_catalog, user_folder
+from headway.core.age import today
+from headway.core.catalog import user_folder
 from headway.core.errors import HeadwayError
 from headway.core.files import write_whole
 from headway.core.question import Question
-from headway.core.question_files import hash_of
+from headway.core.question_files import catalogue_files, hash_of
+from headway.models import hub
 
 FILE = user_file.FileKind("a file that a worker needs", user_file.GIB)
-HOMES = ("HEADWAY_CATALOG", "XDG_CONFIG_HOME")  # where a process looks for a catalogue of the user's own
+HOMES = ("HEADWAY_CATALOG", "XDG_CONFIG_HOME", "HF_HUB_CACHE")  # where a process looks for a catalogue of the user's own, for models
+_state = [""]  # of the files by which this process last answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +36,12 @@ class Luggage:
     contents: Mapping[str, bytes] = field(default_factory=dict)  # by hash
 
     def _is_at_home(self) -> bool:
-        """Whether this machine has every file at its own path."""
+        """Whether this machine has every file at its own path, and no other in the client's catalogue folders."""
         try:
-            return Path(self.folder).is_dir() and all(hash_of(Path(path)) == digest for path, digest in self.files.items())
-        except HeadwayError:
+            is_same = Path(self.folder).is_dir() and all(_hash_of(path) == digest for path, digest in self.files.items())
+            with _looking(self.homes):
+                return is_same and {str(path) for path in catalogue_files(())} <= self.files.keys()
+        except (HeadwayError, OSError):
             return False
 
     def missing(self) -> list[str]:
@@ -56,17 +63,28 @@ class Luggage:
                 write_whole(_cache() / digest, content)
         at_home = self._is_at_home()
         root = Path() if at_home else self._mirror()
-        before, folder = {name: os.environ.get(name) for name in HOMES}, Path.cwd()
-        try:
-            for name in HOMES:
-                paths = [str(_at(root, part) if part else part) for part in self.homes[name].split(os.pathsep)]
-                _set(name, self.homes[name] if at_home else os.pathsep.join(paths))
-            os.chdir(self.folder if at_home else _at(root, self.folder))
-            yield None if at_home else lambda question: self._relocated(question, root)
-        finally:
-            os.chdir(folder)
-            for name, value in before.items():
-                _set(name, value or "")
+        homes, folder = self.homes, Path.cwd()
+        if not at_home:
+            parts = {name: [part for part in paths.split(os.pathsep) if part] for name, paths in homes.items()}
+            homes = {name: os.pathsep.join(str(_at(root, part)) for part in paths) for name, paths in parts.items()}
+        with _looking(homes):
+            try:
+                os.chdir(self.folder if at_home else _at(root, self.folder))
+                self._forget()
+                yield None if at_home else lambda question: self._relocated(question, root)
+            finally:
+                os.chdir(folder)
+
+    def _forget(self) -> None:
+        """Drop what this process remembers of the files of another client, or of this one's as they were."""
+        state = repr((self.folder, sorted(self.homes.items()), sorted(self.files.items()), today()))
+        if state == _state[0]:
+            return
+        _state[0] = state
+        for name, module in list(sys.modules.items()):
+            if name.startswith("headway.") and not name.startswith("headway.study."):
+                for value in vars(module).values():
+                    getattr(value, "cache_clear", lambda: None)()
 
     def _mirror(self) -> Path:
         """A folder with the client's files at the paths that they have there."""
@@ -101,11 +119,34 @@ def _at(root: Path, path: str | Path) -> Path:
     return root / str(path).replace(":", "").lstrip("/\\")
 
 
-def _set(name: str, value: str) -> None:
-    if value:
-        os.environ[name] = value
-    else:
-        os.environ.pop(name, None)
+@contextmanager
+def _looking(homes: Mapping[str, str]) -> Iterator[None]:
+    """Within this block a catalogue of the user's own is looked for in these places."""
+    before = {name: os.environ.get(name, "") for name in HOMES}
+    try:
+        _set(homes)
+        yield
+    finally:
+        _set(before)
+
+
+def _set(homes: Mapping[str, str]) -> None:
+    for name, value in homes.items():
+        if value:
+            os.environ[name] = value
+        else:
+            os.environ.pop(name, None)
+
+
+def _hash_of(path: str) -> str:
+    status = Path(path).stat()
+    return _hash_in_state(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=4096)
+def _hash_in_state(path: str, changed_ns: int, size: int) -> str:
+    """The hash of a file in one state of it."""
+    return hash_of(Path(path))
 
 
 def _cache() -> Path:
@@ -120,11 +161,7 @@ def luggage(files: Mapping[str, str]) -> Luggage:
     home, typed = user_folder(), os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep)
     homes = {
         "HEADWAY_CATALOG": os.pathsep.join(str(Path(part).absolute()) for part in typed if part),
-        "XDG_CONFIG_HOME": str(home.parent.absolute()) if home else "",
+        "XDG_CONFIG_HOME": str((home.parent if home else Path("no home")).absolute()),
+        "HF_HUB_CACHE": str((hub.cache() or Path("no home")).absolute()),
     }
     return Luggage(folder=str(Path.cwd()), homes=homes, files={str(Path(path).absolute()): digest for path, digest in files.items()})
-
-
-def catalogue_files(folders: tuple[str, ...]) -> list[Path]:
-    """Every file of the user's own catalogue folders."""
-    return [path for root in open_catalog(folders).roots[:-1] for path in Path(root).rglob("*") if path.is_file()]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.answers.asked import calibrated
+from headway.core.age import on_day
 from headway.core.errors import HeadwayError
 from headway.core.notes import noted
 from headway.core.question import refuse_idle
@@ -36,6 +37,7 @@ class Job:
     last: int
     sweep: str
     build: Build
+    day: str
     luggage: Luggage | None = None
 
 
@@ -66,7 +68,7 @@ def answer(job: Job) -> AnsweredChunk | Lack:
     """Answer the questions of a job."""
     if build() != job.build:
         raise WrongWorker(f"a worker has {build()}, this command {job.build}: install the same on both, and start the workers again")
-    with _turn:
+    with _turn, on_day(job.day):
         if job.luggage is None:
             return _answer(job)
         missing = job.luggage.missing()

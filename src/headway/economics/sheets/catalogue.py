@@ -15,7 +15,7 @@ from typing import Any
 
 from headway.core import catalog as facts
 from headway.core import user_file
-from headway.core.age import today
+from headway.core.age import last_day, today
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, HeadwayError, UnknownName, clip
 from headway.economics.sheets import genai, litellm, models_dev, schema, table
@@ -81,15 +81,18 @@ def _sheets_of(catalog: Catalog) -> tuple[PriceSheet, ...]:
 def _sheets_in(path: Path) -> list[PriceSheet]:
     """The sheets of a file of the catalogue, each with its table."""
     home = facts.user_folder()
+    at_home = home is not None and home in path.parents
     try:
         document = facts.read(path)
         of_file = schema.sheets_of(document, path, "datasheet")
-    except BadFile as error:
-        hint = "; --shipped goes by the tables that ship, headway update writes this one again" if home and home in path.parents else ""
+        last_day(str(document.get("read", "")))
+    except HeadwayError as error:
+        hint = "; --shipped goes by the tables that ship, headway update writes this one again" if at_home else ""
         raise BadFile(path, f"{str(error).removeprefix(f'{path}: ')}{hint}") from None
     table = SheetTable(
-        name=path.stem, packages=str(document.get("packages", "")), read=str(document.get("read", "")), ships=facts.PACKAGED in path.parents
-    )
+        name=path.stem, packages=str(document.get("packages", "")), read=str(document.get("read", "")),
+        ships=facts.PACKAGED in path.parents, at_home=at_home,
+    )  # fmt: skip
     return [replace(sheet, table=table) for sheet in of_file]
 
 

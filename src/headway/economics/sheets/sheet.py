@@ -61,6 +61,7 @@ class SheetTable:
     packages: str  # with their versions; "" of a table by hand
     read: str  # the day on which they were read; "" of a table by hand
     ships: bool  # with the package, or is the user's
+    at_home: bool  # in the folder that `headway update` writes and --shipped leaves out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ MOST = 4  # tables that a note names
 
 def table_notes(sheets: Iterable[PriceSheet]) -> Iterator[str]:
     """A note on the tables of these sheets: packages, day, whose they are, and what is old of them."""
-    groups: dict[tuple[str, str, bool], list[SheetTable]] = {}
+    groups: dict[tuple[str, str, bool, bool], list[SheetTable]] = {}
     for table in dict.fromkeys(sheet.table for sheet in sheets if sheet.table is not None):
-        groups.setdefault((table.packages, table.read, table.ships), []).append(table)
+        groups.setdefault((table.packages, table.read, table.ships, table.at_home), []).append(table)
     if groups:
         yield "prices: " + "; ".join(_words(tables) for tables in groups.values())
 
@@ -27,8 +27,8 @@ def _words(tables: list[SheetTable]) -> str:
     origin = f"{first.packages}, read {first.read}" if first.read else "by hand"
     old = age("price sheets", first.read)
     behind = [table.name for table in tables if not table.ships and first.read < _shipped_day(table.name)]
-    marks = [f"{old}: headway update reads newer packages"] * bool(old)
-    marks += [f"older than the shipped {', '.join(behind)}: headway update, or --shipped"] * bool(behind)
+    advice = (": headway update reads newer packages", ": headway update, or --shipped") if first.ships or first.at_home else ("", "")
+    marks = [old + advice[0]] * bool(old) + [f"older than the shipped {', '.join(behind)}{advice[1]}"] * bool(behind)
     return f"table{'s' * (len(names) > 1)} {', '.join(names[:MOST])}{more} ({whose}; {'; '.join([origin, *marks])})"
 
 

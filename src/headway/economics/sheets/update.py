@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core import catalog as facts
-from headway.core.age import today
+from headway.core.age import last_day, today
 from headway.core.errors import BadFile, HeadwayError, MissingExtra
 from headway.core.files import write_whole
 from headway.core.notes import note
@@ -39,10 +39,11 @@ class TableUpdate:
 
 def update(home: Path, packages: Packages) -> list[TableUpdate]:
     """Each table of the packages as it would stand in the user's folder `home`."""
-    tables = {name: _at_hand(home, name) for name in dict.fromkeys(line.file for line in lines())}
+    at_hand = {name: _at_hand(home, name) for name in dict.fromkeys(line.file for line in lines())}
+    tables = {name: table for name, (table, _) in at_hand.items()}
     _refuse_older(packages, tables)
     new = texts(packages, today().isoformat(), tables)
-    return [_of_table(name, home / "sheets" / f"{name}.toml", tables[name], text) for name, text in new.items()]
+    return [_of_table(name, home / "sheets" / f"{name}.toml", *at_hand[name], text) for name, text in new.items()]
 
 
 def installed() -> Packages:
@@ -53,20 +54,22 @@ def installed() -> Packages:
     return packages
 
 
-def _at_hand(home: Path, name: str) -> Mapping[str, Any]:
-    """The user's table of a name, else the shipped one; a user's that cannot be read is told and made anew."""
+def _at_hand(home: Path, name: str) -> tuple[Mapping[str, Any], bool]:
+    """The user's table of a name, else the shipped one, and whether it is in force; a user's that cannot be read is told and made anew."""
     users, ships = home / "sheets" / f"{name}.toml", facts.PACKAGED / "sheets" / f"{name}.toml"
     if not users.is_file():
-        return facts.read(ships)
+        return facts.read(ships), True
     try:
         document = facts.read(users)
         sheets_of(document, users)
-    except BadFile as error:
-        note(f"{error}: made anew from the table that ships")
-        return facts.read(ships)
+        last_day(str(document.get("read", "")))
+    except HeadwayError as error:
+        note(f"{error if isinstance(error, BadFile) else BadFile(users, str(error))}: made anew from the table that ships")
+        return facts.read(ships), False
     if not document.get("read"):
         raise BadFile(users, "was written by hand, and would be overwritten: another name for it keeps both")
-    return document if str(document["read"]) >= str(facts.read(ships).get("read", "")) else facts.read(ships)
+    is_newer = str(document["read"]) >= str(facts.read(ships).get("read", ""))
+    return (document, True) if is_newer else (facts.read(ships), False)
 
 
 def _refuse_older(packages: Packages, tables: Mapping[str, Mapping[str, Any]]) -> None:
@@ -84,11 +87,11 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
-def _of_table(name: str, path: Path, table: Mapping[str, Any], text: str) -> TableUpdate:
-    """What the new text of a table changes; a table of the same sheets and packages stays."""
+def _of_table(name: str, path: Path, table: Mapping[str, Any], in_force: bool, text: str) -> TableUpdate:
+    """What the new text of a table changes; a table in force of the same sheets and packages stays."""
     document = tomllib.loads(text)
     old, new = sheets_of(table, path), sheets_of(document, path)
-    stays = table["sheets"] == document["sheets"] and table.get("packages") == document["packages"]
+    stays = in_force and table["sheets"] == document["sheets"] and table.get("packages") == document["packages"]
     return TableUpdate(
         name=name, path=path, sheets=len(new), changes=tuple(changes(old, new)),
         packages=document["packages"], read=str(table["read"]) if stays else document["read"], text="" if stays else text,

@@ -6,7 +6,6 @@ one rule by which runs of another layout, chip or version, and older ones, count
 
 from __future__ import annotations
 
-import datetime
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.age import today
 from headway.core.units import Number
 from headway.laws.calibration import STUDENT_VARIANCE, conditioned, run_half, run_scatter, student_weight
 from headway.performance.calibration.clashes import Clash, clash
@@ -88,7 +88,7 @@ def months(text: str) -> float:
     >>> months("2026-11") - months("2025-11"), round(months("2026-11-20") - months("2026-11"), 2)
     (12.0, 0.16)
     """
-    match = DATED.search(text) or DATED.search(datetime.date.today().isoformat())
+    match = DATED.search(text) or DATED.search(today().isoformat())
     if match is None:
         raise ValueError(text)
     return 12.0 * int(match[1]) + int(match[2]) + (int(match[3] or MIDDLE) - MIDDLE) / DAYS
