@@ -31,6 +31,7 @@ from support.documented import commands
 MODES = (
     "fit --from inputs/fit_rows.csv --out .", "show system gb200-nvl72", "list tiers", "list sheets", "rack --by-year",
     "price --memory-share h100-sxm", "web lecture RB-10 --link", "mcp --list",
+    "sweep inputs/study.toml --processes 1 --dry-run",
     "price llama-3.1-70b --on 8xh100-sxm --prompt 4k --output 1k --tp 8 --batch 64 --chip-price 2.2..4.5 --utilisation 0.3..0.7",
     "price deepseek-v3 --on 8xh200-sxm --prompt 4k --output 1k --chip-price 2 --hit 0..0.95 --tp 8 --output-price 2.19 --input-price 0.55",
     "price --sheet inputs/sheets.json", "score inputs/measured.csv --each", "score --aiperf inputs/aiperf --on h100-sxm --engine vllm",
