@@ -734,7 +734,6 @@ def solve(
     per: Text | bool | None = None,
     cost: Number | None = None,
     power: Number | None = None,
-    check: bool | None = None,
     system: Machine | None = None,
     by_year: bool | None = None,
     chips: Number | None = None,
