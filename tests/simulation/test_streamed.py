@@ -129,6 +129,14 @@ def test_limit_memory__counts_longer_runs_that_the_answer_may_need(cli: Cli, mor
     assert answer.status == 2 and "its longest run may take" in answer.err and answer.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(("rate", "gap", "longest"), [(18, "300s", "216,000"), (18, "3s", "200,000"), (5000, "300s", "1,000,000")])
+def test_limit_memory__counts_what_is_played_after_a_stop(cli: Cli, rate: int, gap: str, longest: str) -> None:
+    """Four stops of two minutes, or of a conversation of ten turns, are played: 4 x 10 x 300 s x 18/s = 216,000 requests."""
+    talks = ("sim", "llama-3.1-8b", "--on", "h100", "--prompt", 500, "--output", 20, "--turns", f"10,{gap}", "--prefix-cache", "hbm:4GB")
+    answer = cli(*talks, "--rate", rate, "--requests", 1000, "--limit-memory", "200MB")
+    assert answer.status == 2 and f"of {longest} requests" in answer.err
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say what a process held at most")
 @pytest.mark.parametrize("more", [("--turns", "5,60s"), ("--patience", "100s"), ()])

@@ -464,7 +464,7 @@ def loads_of(args: Simulate) -> tuple[list[Any], bool]:
         return _talking_users(args, users, prompt, output, count), False
     if users:
         return _loops(args, users, prompt, output, count), False
-    within_memory(args, [count or REQUESTS] * len(rates))
+    within_memory(args, [count or REQUESTS] * len(rates), max(rates))
     return _rate_loads(args, rates, prompt, output, count or REQUESTS, seed_value), True
 
 

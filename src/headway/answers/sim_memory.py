@@ -9,6 +9,7 @@ from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.core.notes import note
 from headway.core.progress import tell
+from headway.core.units import PerSecond
 from headway.performance.layout import Layout
 from headway.simulation import run, settled
 from headway.simulation.compiled import available
@@ -28,8 +29,8 @@ def streams(args: Simulate, count: int) -> bool:
     return count >= STREAMED and alone and available() and args.loop != PLAINLY
 
 
-def longest_run(args: Simulate, count: int, plain: bool) -> int:
-    """Requests of the longest run that `count` may need.
+def longest_run(args: Simulate, count: int, plain: bool, rate: PerSecond) -> int:
+    """Requests of the longest run that `count` at so many a second may need.
 
     Of a search its replays, of a prefix cache the run whose hits have settled or that after a stop, of users who leave conversations all
     turns of the pool of these.
@@ -40,14 +41,18 @@ def longest_run(args: Simulate, count: int, plain: bool) -> int:
         return count
     if args.find:
         return max(count, run.PLAIN_MOST if plain else run.MOST)
-    return max(count, settled.PLAIN_MOST if plain else settled.MOST) if args.prefix_cache else count
+    if not args.prefix_cache:
+        return count
+    talk = parse_turns(args.turns) if args.turns else None
+    stop_s = max(settled.STOP_S, talk.mean * talk.gap if talk else 0.0)
+    return max(count, settled.PLAIN_MOST if plain else max(settled.MOST, min(run.MOST, round(settled.STOPS * stop_s * rate))))
 
 
-def within_memory(args: Simulate, counts: Sequence[int]) -> None:
-    """Tell what a run of loads of so many requests will take, and refuse more than its limit."""
+def within_memory(args: Simulate, counts: Sequence[int], rate: PerSecond = 0.0) -> None:
+    """Tell what a run of loads of so many requests, at most at this rate, will take, and refuse more than its limit."""
     replicas = schema.axis(args.replicas or "1", schema.fields(Layout)["replicas"][0], "--replicas", 1000)[0]
     plain = args.loop == PLAINLY or not available()
-    most = longest_run(args, max(counts), plain)
+    most = longest_run(args, max(counts), plain, rate)
     need = MemoryNeed(
         requests=[*counts, most] if most > max(counts) else counts, replicas=int(max(schema.several(replicas))),
         streamed=streams(args, max(counts)), turns=bool(args.turns), users=bool(args.users), plain=plain,
