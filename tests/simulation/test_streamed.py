@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.simulation import capacity, results, streamed
+from headway.simulation.compiled import available
 from headway.simulation.simulate import simulate
 from headway.simulation.sketch import RELATIVE_ERROR, QuantileSketch
 from headway.simulation.streamed import simulate_stream
@@ -129,6 +130,7 @@ def test_limit_memory__counts_longer_runs_that_the_answer_may_need(cli: Cli, mor
     assert answer.status == 2 and "its longest run may take" in answer.err and answer.err.count("\n") == 1
 
 
+@pytest.mark.skipif(not available(), reason="plain Python plays fewer")
 @pytest.mark.parametrize(("rate", "gap", "longest"), [(18, "300s", "216,000"), (18, "3s", "200,000"), (5000, "300s", "1,000,000")])
 def test_limit_memory__counts_what_is_played_after_a_stop(cli: Cli, rate: int, gap: str, longest: str) -> None:
     """Four stops of two minutes, or of a conversation of ten turns, are played: 4 x 10 x 300 s x 18/s = 216,000 requests."""

@@ -244,8 +244,7 @@ def _check_routing(args: Simulate, usual: str) -> None:
     elif apart and usual in routing:
         wants = "least-loaded (as without the flag) or prefix-aware: prefill steps are too long for turns"
     elif routing != usual and receivers in (None, "1"):
-        wants = "a plan of several replicas" if args.plan else f"{flag} above 1 beside it"
-        wants += ": one replica gets every request"
+        wants = f"{'a plan of several replicas' if args.plan else f'{flag} above 1 beside it'}: one replica gets every request"
     if routing and wants:
         raise BadValue("--routing", args.routing, wants)
 
@@ -484,12 +483,10 @@ def _talking_users(args: Simulate, users: tuple[int, ...], prompt: Lengths, outp
     turns, think = parse_turns(args.turns), parse_think(args.think) if args.think else None
     pause = f"{args.think} (--think)" if think else f"a pause like those between turns, {turns.gap:g} s on average (or --think)"
     note(f"a user who has ended a conversation begins the next after {pause}")
-    loads, totals = [], [max(count or max(round(PER_USER * number * turns.mean), FEWEST), number) for number in users]
+    totals = [max(count or max(round(PER_USER * number * turns.mean), FEWEST), number) for number in users]
     within_memory(args, totals)
-    for number, total in zip(users, totals, strict=True):
-        pool = partial(generate_talking_users, number, think, prompt, output, turns, seed=seed(args))
-        loads.append(_talking_load(pool, number, total, total))
-    return loads
+    pools = [partial(generate_talking_users, number, think, prompt, output, turns, seed=seed(args)) for number in users]
+    return [_talking_load(pool, number, total, total) for pool, number, total in zip(pools, users, totals, strict=True)]
 
 
 def _talking_load(pool: Callable[..., Traffic], users: int, sends: int, count: int) -> LoadingPlan:

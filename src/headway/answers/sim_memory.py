@@ -40,30 +40,25 @@ def longest_run(args: Simulate, count: int, plain: bool, rate: PerSecond) -> int
     if args.trace or args.users:
         return count
     if args.find:
-        return max(count, run.PLAIN_MOST if plain else run.MOST)
+        return max(count, settled.PLAIN_MOST if plain else settled.MOST_PLAYED)
     if not args.prefix_cache:
         return count
     talk = parse_turns(args.turns) if args.turns else None
-    stop_s = max(settled.STOP_S, talk.mean * talk.gap if talk else 0.0)
-    return max(count, settled.PLAIN_MOST if plain else max(settled.MOST, min(run.MOST, round(settled.STOPS * stop_s * rate))))
+    return max(count, settled.stop(talk.mean * talk.gap if talk else 0.0, rate, plain)[1])
 
 
 def within_memory(args: Simulate, counts: Sequence[int], rate: PerSecond = 0.0) -> None:
     """Tell what a run of loads of so many requests, at most at this rate, will take, and refuse more than its limit."""
     replicas = schema.axis(args.replicas or "1", schema.fields(Layout)["replicas"][0], "--replicas", 1000)[0]
     plain = args.loop == PLAINLY or not available()
-    most = longest_run(args, max(counts), plain, rate)
+    most, count = longest_run(args, max(counts), plain, rate), max(counts)
     need = MemoryNeed(
-        requests=[*counts, most] if most > max(counts) else counts, replicas=int(max(schema.several(replicas))),
-        streamed=streams(args, max(counts)), turns=bool(args.turns), users=bool(args.users), plain=plain,
+        requests=[*counts, most] if most > count else counts, replicas=int(max(schema.several(replicas))),
+        streamed=streams(args, count), turns=bool(args.turns), users=bool(args.users), plain=plain,
     ).total  # fmt: skip
-    text = f"about {format_value(need, 'byte')}"
-    if args.limit_memory:
-        fewer = f"which this run takes, or fewer --requests than {most:,}"
-        if need > float(schema.scalar(args.limit_memory, LIMIT, FLAG)):
-            wants = fewer if most <= max(counts) else f"which its longest run may take, of {most:,} requests"
-            raise BadValue(FLAG, args.limit_memory, f"{text}, {wants}")
+    text, takes = f"about {format_value(need, 'byte')}", "this run takes" if most <= count else "its longest run may take"
+    if args.limit_memory and need > float(schema.scalar(args.limit_memory, LIMIT, FLAG)):
+        raise BadValue(FLAG, args.limit_memory, f"{text}, which {takes}, of {most:,} requests")
     if args.limit_memory or need > MUCH:
-        takes = "takes" if most <= max(counts) else "may take"
         tell(f"{takes} {text} of memory")
-        note(f"the run {takes} {text} of memory, more if its queue grows; {FLAG} refuses more before it begins")
+        note(f"{takes} {text} of memory, more if its queue grows; {FLAG} refuses more before it begins")

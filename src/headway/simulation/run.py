@@ -122,10 +122,9 @@ class Trial:
             return None
         talks = int((~turns_of(run.traffic).later).sum())
         pauses = 0.0 if run.traffic.pause is None else float(run.traffic.pause.sum())
-        most_s = (settled.PLAIN_MOST if self.how == "plain" else MOST) / load.rate / settled.STOPS
-        stop_s = min(max(settled.STOP_S, (float(np.nansum(run.finish - run.arrival)) + pauses) / talks), most_s)
-        least = settled.PLAIN_MOST if self.how == "plain" else settled.MOST  # in fewer, hits that will be lost are there yet
-        load = load.longer(max(least, int(settled.STOPS * stop_s * load.rate)))
+        talk_s = (float(np.nansum(run.finish - run.arrival)) + pauses) / talks
+        stop_s, count = settled.stop(talk_s, load.rate, self.how == "plain")
+        load = load.longer(count)
         load = replace(load, traffic=settled.after_stop(load.traffic, stop_s), longer=None)
         again = self.run(load)
         if again.interrupted:
@@ -315,7 +314,6 @@ class LoadedTrial:
 REPLAYS = 10  # times as many requests, with which a rate that was found is played again
 SAME = 0.08  # relative difference of a limited latency up to which that replay shows the same
 NEARLY = 0.25  # and up to which the latencies of a search with so many requests will be those of any longer run
-MOST, PLAIN_MOST = 1_000_000, 20_000  # requests of the longest replay, compiled and as plain Python
 
 
 @dataclass(slots=True)
@@ -353,7 +351,7 @@ class RateSearch:
 
     def replayed(self, near: float | None) -> tuple[Any, Any]:
         """The rows of a search whose answer a longer run shares."""
-        most = PLAIN_MOST if self.loaded_trial.trial.how == "plain" else MOST
+        most = settled.PLAIN_MOST if self.loaded_trial.trial.how == "plain" else settled.MOST_PLAYED
         while True:
             good, bad = self.highest(near)
             longer = min(REPLAYS * self.count, most)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.units import PerSecond, Second
 from headway.simulation.capacity import Saturation, begins_end
 from headway.simulation.simulate import SimulatedRun
 from headway.simulation.traffic.requests import Ints, Mask, Traffic
@@ -24,6 +25,7 @@ TIMES_LONGER = 4  # the next run, where hits have not settled
 LONGEST = 10  # times as many requests has the longest such run, but no more than
 MOST, PLAIN_MOST = 200_000, 20_000  # compiled and as plain Python
 STOP_S, STOPS = 120.0, 4  # a stop after which a load is carried again or not, and how many of its length are played
+MOST_PLAYED = 1_000_000  # requests of the longest run, a replay or after a stop; compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,17 @@ def late_hits(run: SimulatedRun) -> LateHits | None:
     before, after = (float(run.traffic.prompt[part].mean()) for part in quarters)
     settled = abs(later - earlier) <= DRIFT and abs(after - before) <= LONGER_PROMPTS * before
     return LateHits(share=_share(run.traffic.prompt, computed, quarters[0] | quarters[1]), settled=settled)
+
+
+def stop(talk_s: Second, rate: PerSecond, is_plain: bool) -> tuple[float, int]:
+    """Seconds of a stop, and how many requests are played after it: at least so many that hits which will be lost are lost in them.
+
+    >>> stop(3000.0, 18.0, False), stop(12.0, 18.0, True)
+    ((3000.0, 216000), (120.0, 20000))
+    """
+    least, most = (PLAIN_MOST, PLAIN_MOST) if is_plain else (MOST, MOST_PLAYED)
+    stop_s = min(max(STOP_S, talk_s), most / rate / STOPS)
+    return stop_s, max(least, int(STOPS * stop_s * rate))
 
 
 def after_stop(traffic: Traffic, stop_s: float) -> Traffic:
