@@ -61,8 +61,8 @@ def of_columns(rows: Rows, x: str, y: str, view: View) -> Picture:
     across = doc(x) if doc(x)[1:2].isupper() else doc(x)[:1].lower() + doc(x)[1:]
     most = f", the first {MOST_POINTS:,} drawn" if len(points) > MOST_POINTS else ""
     plot = _plot({"": points[:MOST_POINTS]}, points[:MOST_POINTS], x, y, 0, 1, is_joined=False)
-    about = f"{len(points):,} of {len(rows):,} rows{most}"
-    return compose(view, [[plot]], title=f"{doc(y)} against {across}", subtitle=about, caption="Each dot is a row.")
+    about = f"against {across}; {len(points):,} of {len(rows):,} rows{most}"
+    return compose(view, [[plot]], title=doc(y), subtitle=about, caption="Each dot is a row.")
 
 
 def _is_number(value: Any) -> bool:
