@@ -36,7 +36,9 @@ NO_TEXT = {"os", "webbrowser", "desk"}  # whose open opens no text
 GUARDED = {
     ("web.worker", "resource"): "within suppress(ImportError): without the module a worker has no limit of memory",
     ("core.code_store", "os.geteuid"): "asked for with hasattr: Windows has no owners by number",
-    ("study.verb", "os.sched_getaffinity"): "asked for with hasattr: elsewhere all cores count",
+    ("core.cores", "os.sched_getaffinity"): "asked for with hasattr: elsewhere all cores count",
+    ("core.cores", "/sys/fs/cgroup/cpu.max"): "read where it is there: a process without such a limit has none",
+    ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"): "as above", ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"): "as above",
     ("study.lock", "/proc/self/ns/pid"): "within suppress(OSError): without it the network card names the machine",
     ("study.lock", "/proc/sys/kernel/random/boot_id"): "as above",
     ("core.user_file", "os.set_blocking"): "of a named pipe alone, which Windows does not have",

@@ -30,7 +30,7 @@ EXCUSED = {
     "web.server": "webbrowser.open", "web.worker": "the null device of a worker",
     "cli.main": "the null device, when the reader of the output has gone",
     "answers.new": "a new file, opened to write", "study.lock": "a new file, opened to write",
-    "reality.here": "files of the system, which nobody names",
+    "core.cores": "files of the system, which nobody names",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ Holds        units (text to SI and back), quantity (a number with its source), t
              old facts may be), table and listing (rows), text_table (one table that fits the terminal), filter (--where), columns (the
              JSON keys of all answers), interval, progress, notes (of one answer), errors, question (the record of a verb's question),
              question_schema (its JSON Schema), question_files (what it depends on), law_index and law_values (a law by name, its arguments
-             as text), lazy (modules that load at first use).
+             as text), lazy (modules that load at first use), cores (that this process may use).
 Import       units.parse, units.show, quantity.known, quantity.user_input, formula.formula, trace.record, explain.explain, schema.Field,
              catalog.Catalog, question.Question, table.Table, listing.Listing, columns.Column, errors.HeadwayError and the errors beside
              it.

@@ -10,10 +10,10 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from headway.core.catalog import Catalog, fold
+from headway.core.cores import Reader, read_system
 from headway.core.errors import BadValue
 from headway.core.notes import note
 from headway.core.quantity import known
@@ -43,7 +43,6 @@ APPLE_SHARE = (
 )
 
 Tool = Callable[[Sequence[str]], str]  # what a command writes; "" where it is not there or fails
-Reader = Callable[[str], str]  # the text of a file of the system; "" where there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +67,6 @@ def run(command: Sequence[str]) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
     except (OSError, ValueError, subprocess.SubprocessError):
-        return ""
-
-
-def read_system(path: str) -> str:
-    """A file in which the system tells of itself; "" where it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
         return ""
 
 

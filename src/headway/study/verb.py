@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 from pathlib import Path
 
 from headway.core import schema
+from headway.core.cores import cores
 from headway.core.errors import BadValue
 from headway.core.progress import tell
 from headway.report import output
@@ -75,10 +75,5 @@ def _workers(args: Sweep) -> Workers:
         from headway.study import dask_cluster
 
         return dask_cluster.workers(args.cluster)
-    count = int(_number(args, "processes")) if args.processes is not None else _cores()
+    count = int(_number(args, "processes")) if args.processes is not None else cores()
     return Workers(functools.partial(pool.processes, count), count, "1 process" if count == 1 else f"{count} processes")
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

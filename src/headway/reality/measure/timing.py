@@ -1,0 +1,84 @@
+"""A time, measured until it no longer scatters: the fastest of its rounds, and how far the usual round lies above it.
+
+Whatever else the machine does only adds to a round, so the fastest tells what the machine can do, and the scatter how quiet it was.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Clock = Callable[[], float]  # seconds, from any beginning
+QUIET = 0.1  # spread up to which a machine counts as quiet
+LEAST_ROUND_S = 1e-3  # of a round: far above what reading a clock takes
+FEWEST = 5  # rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """How long to go on: until the spread is small, or the time or the rounds are used up."""
+
+    budget_s: float = 1.0
+    most: int = 200
+    spread: float = QUIET / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """Seconds of one call."""
+
+    fastest_s: float
+    median_s: float
+    rounds: int
+
+    @property
+    def spread(self) -> float:
+        """How far the median lies above the fastest, as a share of it."""
+        return self.median_s / self.fastest_s - 1 if self.fastest_s > 0 else 0.0
+
+
+USUAL = Rounds()
+
+
+def nothing() -> None:
+    """Work that ends when its call does needs no waiting for."""
+
+
+def timed(
+    work: Callable[[], object], rounds: Rounds = USUAL, clock: Clock = time.perf_counter, settle: Callable[[], object] = nothing
+) -> Timed:
+    """The time of `work`, each round of so many calls that a clock tells it well; a first round warms up and does not count.
+
+    `settle` waits for what the calls of a round began, as those of a card go on after they return.
+
+    >>> ticks = iter([0.0, 9.0, 10.0, 12.0, 20.0, 22.0, 30.0, 32.0, 40.0, 42.0, 50.0, 52.0])
+    >>> timed(lambda: None, Rounds(budget_s=100.0), lambda: next(ticks))
+    Timed(fastest_s=2.0, median_s=2.0, rounds=5)
+    """
+    calls = _calls(work, clock, settle)
+    times = list[float]()
+    while True:
+        start = clock()
+        for _ in range(calls):
+            work()
+        settle()
+        times.append((clock() - start) / calls)
+        result = Timed(fastest_s=min(times), median_s=statistics.median(times), rounds=len(times))
+        enough = result.spread <= rounds.spread or sum(times) * calls >= rounds.budget_s or len(times) >= rounds.most
+        if enough and len(times) >= FEWEST:
+            return result
+
+
+def _calls(work: Callable[[], object], clock: Clock, settle: Callable[[], object]) -> int:
+    """Calls of a round, doubled until one lasts long enough; these rounds warm caches and clocks."""
+    calls = 1
+    while True:
+        start = clock()
+        for _ in range(calls):
+            work()
+        settle()
+        if clock() - start >= LEAST_ROUND_S or calls >= 2**20:
+            return calls
+        calls *= 2
