@@ -28,7 +28,7 @@ def test_plan__winner_of_a_list_is_the_cheapest_alone() -> None:
 @pytest.mark.slow
 def test_plan__dear_machine_in_a_list_trims_the_cheap_one_too() -> None:
     """The count of every machine is trimmed, and not that of the first winner alone."""
-    words = "deepseek-v3.1 --prompt 4k --output 600 --rate 12 --ttft-p95 1.5s --tpot 40ms"
+    words = "deepseek-v3.1 --prompt 4k --output 600 --rate 12 --ttft-p95 1.5s --tpot 40ms --disaggregate never"
     assert not disagreement(ListedQuestion(flag="--on", members=("mi300x", "b200-sxm"), words=tuple(shlex.split(words))))
 
 
