@@ -38,7 +38,28 @@ def test_capacity__too_large_a_model_is_an_answer(cli: Cli) -> None:
     assert row["chips_needed"] == 10
 
 
-@pytest.mark.parametrize("flags", ["--batch 0", "--context 1s", "--weights fp7", "--weights fp8,bf16", "--batch 1..2000 --context 1..2000"])
+@pytest.mark.parametrize("flags", ["--batch 0", "--context 1s", "--weights fp7", "--tp 1,2", "--batch 1..2000 --context 1..2000"])
 def test_capacity__wrong_input_is_one_line(cli: Cli, flags: str) -> None:
     answer = cli(f"capacity llama-3.1-8b --on 8xh100-sxm {flags}")
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer
+
+
+def test_capacity__roofline_of_the_textbook(cli: Cli) -> None:
+    """Scaling Book: a step of B tokens takes the longer of 2 B N / F and bytes / BW; formats are an axis, each with its own peak."""
+    rows = cli.rows("capacity llama-3.1-70b --on 8xh100-sxm --batch 1,1000 --context 1000 --weights bf16,fp8")
+    assert [(row["weights"], row["batch"], row["bound"]) for row in rows] == [
+        ("bf16", 1, "memory"), ("bf16", 1000, "compute"), ("fp8", 1, "memory"), ("fp8", 1000, "memory"),
+    ]  # fmt: skip
+    params = 80 * (8192 * (2 * 64 + 2 * 8) * 128 + 3 * 8192 * 28672) + 128256 * 8192
+    for row, peak, byte in zip(rows, (989e12, 989e12, 1979e12, 1979e12), (2, 2, 1, 1), strict=True):
+        read = row["weights_bytes"] + row["batch"] * 1000 * 80 * 2 * 8 * 128 * 2
+        assert row["compute_s"] == pytest.approx(2 * row["batch"] * params / 8 / peak, rel=1e-3)
+        assert row["memory_s"] == pytest.approx(read / 8 / 3.35e12, rel=1e-3) and row["weights_bytes"] > params * byte
+        assert row["roofline_tok_per_s"] == pytest.approx(row["batch"] / max(row["compute_s"], row["memory_s"]))
+
+
+def test_capacity__a_small_batch_reads_the_experts_that_it_touches(cli: Cli) -> None:
+    """One token of DeepSeek-V3 reads 8 of 256 experts of 58 layers; embedding and head are in bf16."""
+    one, many = cli.rows("capacity deepseek-v3 --on gb200-nvl72 --batch 1,4k --context 1k")
+    assert one["memory_s"] * 72 * 8e12 == pytest.approx(671e9 + 2 * 129280 * 7168 - 58 * 248 * 3 * 7168 * 2048, rel=0.02)
+    assert many["memory_s"] == pytest.approx(many["read_floor_s"], rel=1e-6)

@@ -8,6 +8,7 @@ from headway.core.quantity import known
 from headway.core.units import Byte, Token
 from headway.laws import arithmetic
 from headway.laws.architecture import kv
+from headway.laws.collectives.expert_parallel import distinct_experts
 from headway.models import stored
 from headway.models.model import Model
 from headway.models.work import CacheStore, LayerWork, ModelWork, embedding_and_head, other_params, work_of, works
@@ -116,12 +117,13 @@ def weights_bytes(work: ModelWork, stored: StoredFormats) -> Any:
     return sum((*parts, *tables, work.vector_params * stored.vectors.bytes))
 
 
-def routed_bytes(model: Model, weights: str = "") -> Any:
-    """Bytes of all routed experts, in their stored format or in `weights`."""
+def routed_bytes(model: Model, weights: str = "", tokens: Token | None = None) -> Any:
+    """Bytes of all routed experts, in their stored format or in `weights`; or of those that so many tokens of a step touch."""
     work = work_of(model)
     formats = stored.stored_formats(work, weights).blocks
     pairs = [(block, form[2]) for block, form in zip(work.blocks, formats, strict=True) if block.experts]
-    return sum(block.expert_params * form.bytes * block.experts * block.count for block, form in pairs)
+    counts = [b.experts if tokens is None else distinct_experts(b.experts, b.experts_per_token, tokens) for b, _ in pairs]
+    return sum(block.expert_params * form.bytes * n * block.count for (block, form), n in zip(pairs, counts, strict=True))
 
 
 def params_by_part(model: Model) -> dict[str, Any]:

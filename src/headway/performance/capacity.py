@@ -15,8 +15,10 @@ from headway.core.quantity import default, known
 from headway.core.trace import unrecorded
 from headway.core.units import Byte, Number, Token
 from headway.hardware.system import System
+from headway.laws.queueing.departures import user_tokens_per_s
 from headway.laws.rack import fewest_within
 from headway.laws.roofline.balance import bytes_beside_weights, domain_read_s
+from headway.laws.roofline.batch_step import batch_compute_s, roofline_s
 from headway.laws.serving.room import room_tokens
 from headway.laws.step.memory import fits_host
 from headway.models import totals
@@ -29,7 +31,7 @@ from headway.performance.calibration.in_force import calibrations
 from headway.performance.calibration.key import run_key
 from headway.performance.calibration.start import start_in_force, started_room, started_share
 from headway.performance.compile import layout_bytes
-from headway.performance.formats import Formats, resolve
+from headway.performance.formats import Formats, main_part, resolve
 from headway.performance.layout import UNASKED, Layout, illegal, shape
 from headway.performance.offload import offload_notes
 from headway.performance.room import Room, room_on_chip
@@ -53,6 +55,13 @@ class EvenSplit:
     largest_context: Any
     room_bytes: Any
     read_floor_s: Any
+    compute_s: Any  # of the matmuls, in the format of the FFN; attention's own arithmetic and all links left out
+    memory_s: Any  # to read the cache, and of the weights what the batch touches
+    roofline_s: Any
+    roofline_tok_per_s: Any
+    bound: str
+    weights: str
+    kv: str
     host_bytes: Any  # routed experts in the memory of all hosts; None where the chips hold them
     layout: Layout
     room: Room
@@ -92,8 +101,10 @@ def even_split(
     place = started_room(room_at, start, assumptions.hbm_utilization)
     concurrency = place.sequences(context, spread.cp)
     weights, hosted = totals.loaded_bytes(model, precision.weights), None
+    routed = totals.routed_bytes(model, precision.weights)
+    touched = totals.routed_bytes(model, precision.weights, batch)
     if assumptions.offload != "none":
-        hosted = totals.routed_bytes(model, precision.weights)
+        hosted = routed
         weights = bytes_beside_weights(weights, hosted)
     sequence = totals.sequence_bytes(model, context, formats.kv.bytes, formats.state.bytes)
     chip_bytes = place.usable
@@ -101,15 +112,23 @@ def even_split(
     load = weights + sequence * batch
     beside = bytes_beside_weights(usable, weights)
     read = weights + totals.kv_read_bytes(model, context, formats.kv.bytes) * batch
-    longest = domain_read_s(read, machine.chips, chip.need("hbm_bw"))
+    longest = memory = domain_read_s(read, machine.chips, chip.need("hbm_bw"))
     if hosted is not None:
         longest = np.maximum(longest, domain_read_s(hosted, machine.chips, chip.need("host_link_bw")))
+        memory = np.maximum(memory, domain_read_s(touched, machine.chips, chip.need("host_link_bw")))
+    elif routed:
+        memory = domain_read_s(bytes_beside_weights(read, routed) + touched, machine.chips, chip.need("hbm_bw"))
+    main = main_part(work.blocks)
+    compute = batch_compute_s(batch, totals.matmul_params(model), machine.chips * formats.best_peaks[main[0]][main[1]])
+    step = roofline_s(compute, memory)
     room = hosted is None or chip.host_dram is None or bool(fits_host(hosted, chip.host_dram * machine.chips))
     return EvenSplit(
         weights_bytes=weights, sequence_bytes=sequence, load_bytes=load, usable_bytes=usable, fits=bool(load <= usable) and room,
         chips_exact=load / chip_bytes if chip_bytes else None, chips_needed=fewest_within(load, chip_bytes) if chip_bytes else None,
         largest_batch=known(int(beside / sequence), "largest batch, rounded down", "", "derived", BESIDE),
         largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load), read_floor_s=longest,
+        compute_s=compute, memory_s=memory, roofline_s=step, roofline_tok_per_s=batch * user_tokens_per_s(step),
+        bound="compute" if compute > memory else "memory", weights=formats.labels[0], kv=formats.labels[1],
         host_bytes=hosted, layout=spread, room=place, max_concurrency=concurrency * spread.dp,
         kv_room_tokens=room_tokens(concurrency, context, spread.dp), utilization=started_share(start, assumptions.hbm_utilization),
         notes=(*notes, *formats.notes, *model.notes),

@@ -156,9 +156,10 @@ class CapacityQuestion(Question):
         FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
         FlagGroup(Precision, "number formats", skip=("compute",)),
         FlagGroup(Layout, OF_ENGINE, skip=("redundant",), searched=("tp", "replicas")),
-        FlagGroup(Assumptions, "assumption", only=("engine", "eager", "hbm_utilization", "offload")),
+        FlagGroup(Assumptions, "assumption", only=("engine", "eager", "offload")),
         OWN_RUNS,
         BY_NUMBERS,
     )
     model = declared(MODELS)
     on = declared(MACHINES, default=REQUIRED)
+    hbm_utilization = field(high=1, help="share of a card that an engine may use, vLLM's gpu_memory_utilization (default 0.9)")
