@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 KINDS = ("model", "chip", "system", "calibration")
 SOURCES = {"sources": Column("", "where each fact comes from: source, date and kind")}
-UNKNOWN = "- where no public figure is known"
+NOTES = "notes"  # a fact too long for a cell
 # Facts of the sentence, in words.
 HEADLINE = {"chips": " chips", "peak_bf16": " in bf16", "hbm": " of HBM", "hbm_bw": " to HBM", "scale_up_domain": " chips in a domain"}
 
@@ -76,18 +76,27 @@ def _machine(args: Show) -> output.Answer:
     known = [entry for entry in entries if entry.source and entry.value is not None]
     row: dict[str, Any] = {entry.key: clean(entry.value) for entry in entries}
     row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
+    numbers = {text: f"[{number}]" for number, text in enumerate(dict.fromkeys(map(_origin, known)), 1)}
+    told = [entry for entry in entries if entry.value not in (None, ())]
     people = [
-        {"fact": entry.key, "value": format_value(clean(entry.value), entry.unit), "about": entry.doc, "kind": entry.kind,
-         "source": f"{entry.source} ({entry.date})" if entry.source else ""}
-        for entry in entries
+        {"fact": entry.key, "value": format_value(clean(entry.value), entry.unit), "source": numbers.get(_origin(entry), ""),
+         "kind": entry.kind, "about": entry.doc}
+        for entry in told if not entry.key.endswith(NOTES)
     ]  # fmt: skip
+    unknown = [entry.key for entry in entries if entry.value in (None, ())]
+    below = [f"{number} {text}" for text, number in numbers.items()] + ([f"no public figure: {', '.join(unknown)}"] if unknown else [])
+    below += [f"{entry.key}: {entry.value}" for entry in told if entry.key.endswith(NOTES)]
     headline = _known(subject.name, entries)
     return output.Answer(
         Listing([row], tree=lambda _, key: computed(values.get(key), key)),
-        output.Summary(headline, people=Listing(people), first=("fact", "value"), remarks=[UNKNOWN]),
+        output.Summary(headline, people=Listing(people), first=("fact", "value"), after=below),
         columns={entry.key: Column(entry.unit, entry.doc) for entry in entries} | SOURCES,
         documents={"toml": lambda: _document(subject)} if is_chip else {}, most=200,
     )  # fmt: skip
+
+
+def _origin(entry: FactEntry) -> str:
+    return f"{entry.source} ({entry.date})" if entry.source else ""
 
 
 def _known(name: str, entries: Sequence[FactEntry]) -> str:
