@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 KINDS = ("model", "chip", "system", "calibration")
 SOURCES = {"sources": Column("", "where each fact comes from: source, date and kind")}
+DIGITS = 4  # of a fact: 1,979 and 1,970 are different chips
 NOTES = "notes"  # a fact too long for a cell
 # Facts of the sentence, in words.
 HEADLINE = {"chips": " chips", "peak_bf16": " in bf16", "hbm": " of HBM", "hbm_bw": " to HBM", "scale_up_domain": " chips in a domain"}
@@ -79,7 +80,7 @@ def _machine(args: Show) -> output.Answer:
     numbers = {text: f"[{number}]" for number, text in enumerate(dict.fromkeys(map(_origin, known)), 1)}
     told = [entry for entry in entries if entry.value not in (None, ())]
     people = [
-        {"fact": entry.key, "value": format_value(clean(entry.value), entry.unit), "source": numbers.get(_origin(entry), ""),
+        {"fact": entry.key, "value": format_value(clean(entry.value), entry.unit, DIGITS), "source": numbers.get(_origin(entry), ""),
          "kind": entry.kind, "about": entry.doc}
         for entry in told if not entry.key.endswith(NOTES)
     ]  # fmt: skip

@@ -147,8 +147,8 @@ def input_text(value: float, name: str) -> str:
     return units.show(value, unit, 4)
 
 
-def format_value(value: Any, unit: str) -> str:
-    """A value with its unit: whole counts in full, measured quantities with three digits."""
+def format_value(value: Any, unit: str, digits: int = 3) -> str:
+    """A value with its unit: whole counts in full, measured quantities with so many digits."""
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):
@@ -156,13 +156,13 @@ def format_value(value: Any, unit: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {format_value(item, columns.unit(key))}" for key, item in value.items())
+        return ", ".join(f"{key} {format_value(item, columns.unit(key), digits)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(format_value(item, unit) for item in value)
+        return ", ".join(format_value(item, unit, digits) for item in value)
     if unit in ("", "token") and float(value).is_integer() and abs(value) < 1e6:
         return f"{value / 1000:g}k" if unit == "token" and value and value % 1000 == 0 else str(int(value))
     known = unit in units.SPELLINGS or unit in ("USD/Mtok", "byte/token", "flop/token")
-    text = units.show(value, unit if known else "")
+    text = units.show(value, unit if known else "", digits)
     return text if known else f"{text} {unit}"
 
 
