@@ -1,0 +1,258 @@
+"""What the requests of a probe tell of a server: its step by batch and context, its batch limit, the interval of its departures.
+
+A gap between two tokens of a request is a step; how many requests decoded meanwhile is counted from the requests themselves. Gaps free of
+prefill are gone by where there are any: those in which no prompt waited, else those whose step began no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.reality.probe.run import ProbeRun, StageRun
+from headway.reality.probe.schedule import LOAD, SPARSE
+
+LEAST_GAPS = 8  # of one batch, for a point
+TRIMMED = 0.05  # of the gaps at either end: pieces that the network joins, hiccups
+NORMAL_END = 1.645  # upper end of a 90 % interval, in standard deviations
+REGULAR = 0.7  # coherence of first tokens, from which they follow a clock
+SPREAD = (0.65, 1.6)  # interval over 1.25 times the interdecile range of TTFT, between which it is looked for: waits are uniform on it
+LEAST_WAIT = 0.002  # s of that spread, below which a clock is no different from noise
+SAME_TRAIN = 0.3  # of an interval, within which tokens are of one train
+LATE = 1.15  # times the interval, from which a step is longer than it and shows itself
+ROOM = 1.25  # times the most that decoded at once, which must have asked, for a limit to show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPoint:
+    """The mean step while so many requests with so many tokens of context, all together, decoded."""
+
+    batch: float
+    context: float
+    seconds: float
+    gaps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFit:
+    """A step as `fixed_s + request_s * batch + token_s * context`, and half the 90 % interval of each; None: not told apart."""
+
+    fixed_s: float
+    request_s: float | None
+    token_s: float | None
+    fixed_half: float
+    request_half: float | None
+    token_half: float | None
+    points: int
+
+
+def points_of(run: StageRun) -> list[StepPoint]:
+    """Mean steps of a stage, by the batch that decoded."""
+    starts = np.sort([request.start for request in run.requests])
+    firsts = np.sort([request.times[0] for request in run.requests])
+    lasts = np.sort([request.times[-1] for request in run.requests])
+    columns = []
+    for request in run.requests:
+        times, tokens = np.array(request.times), request.output_tokens / len(request.times)  # of one event
+        if len(times) < 2:
+            continue
+        middle = (times[1:] + times[:-1]) / 2
+        batch = np.searchsorted(firsts, middle, side="right") - np.searchsorted(lasts, middle)
+        waiting = np.searchsorted(starts, middle, side="right") - np.searchsorted(firsts, middle, side="right")
+        begun = np.searchsorted(firsts, 1.5 * times[1:] - 0.5 * times[:-1]) - np.searchsorted(firsts, middle)
+        own_context = (request.prompt_tokens or run.stage.prompt) + tokens * np.arange(1, len(times))
+        columns.append(np.stack([batch, batch * own_context, np.diff(times) / tokens, waiting > 0, begun > 0]))
+    if not columns:
+        return []
+    batches, contexts, seconds, waits, begins = np.concatenate(columns, axis=1)
+    points = []
+    for clean in (True, False):  # a stage without a clean gap has its prompts in them
+        for batch in np.unique(batches) if not points else ():
+            every = batches == batch
+            choices = (every & (waits == 0), every & (begins == 0)) if clean else (every,)
+            among = next((choice for choice in choices if choice.sum() >= LEAST_GAPS), None)
+            if among is not None:
+                gaps = np.sort(seconds[among])
+                cut = int(TRIMMED * len(gaps))
+                mean = float(np.mean(gaps[cut : len(gaps) - cut]))
+                points.append(StepPoint(batch=float(batch), context=float(np.mean(contexts[among])), seconds=mean, gaps=len(gaps)))
+    return points
+
+
+def fitted(points: Sequence[StepPoint]) -> StepFit | None:
+    """Least squares of relative errors; a slope below zero, or without two values of its input, is left out.
+
+    >>> law = [StepPoint(batch=b, context=b * c, seconds=0.01 + 0.001 * b + 1e-6 * b * c, gaps=50) for b in (1, 2, 4) for c in (100, 900)]
+    >>> fit = fitted(law)
+    >>> round(fit.fixed_s, 6), round(fit.request_s, 6), round(fit.token_s, 9)
+    (0.01, 0.001, 1e-06)
+    """
+    if not points:
+        return None
+    inputs = np.array([[1.0, point.batch, point.context] for point in points])
+    seconds = np.array([point.seconds for point in points])
+    weights = np.sqrt([min(point.gaps, 200) for point in points]) / seconds
+    keep = [True, len(np.unique(inputs[:, 1])) > 1, len(np.unique(np.round(inputs[:, 2] / inputs[:, 1], -1))) > 1]
+    while True:
+        chosen = np.flatnonzero(keep)
+        matrix = inputs[:, chosen] * weights[:, None]
+        scale = np.linalg.norm(matrix, axis=0)
+        values, _, rank, _ = np.linalg.lstsq(matrix / scale, seconds * weights, rcond=None)
+        values = values / scale
+        below = [place for place, value in zip(chosen, values, strict=True) if place and (value <= 0 or rank < len(chosen))]
+        if not below:
+            break
+        keep[below[-1]] = False
+    left_over = seconds * weights - matrix @ values
+    freedom = max(len(points) - len(chosen), 1)
+    variance = np.linalg.pinv((matrix / scale).T @ (matrix / scale)) * float(left_over @ left_over) / freedom
+    halves = NORMAL_END * np.sqrt(np.diag(variance)) / scale
+    value_of, half_of = dict(zip(chosen, map(float, values), strict=True)), dict(zip(chosen, map(float, halves), strict=True))
+    return StepFit(
+        fixed_s=value_of[0], request_s=value_of.get(1), token_s=value_of.get(2), fixed_half=half_of[0], request_half=half_of.get(1),
+        token_half=half_of.get(2), points=len(points),
+    )  # fmt: skip
+
+
+def decoding_at_once(run: StageRun) -> float:
+    """Requests that decoded at once for most of a stage: the nineteenth twentieth of its time."""
+    moments = sorted([(request.times[0], 1) for request in run.requests] + [(request.times[-1], -1) for request in run.requests])
+    at = np.array([moment for moment, _ in moments])
+    counts, times = np.cumsum([step for _, step in moments])[:-1], np.diff(at)
+    if not times.sum():
+        return float(len(run.requests))
+    order = np.argsort(counts)
+    return float(counts[order][np.searchsorted(np.cumsum(times[order]) / times.sum(), 0.95)])
+
+
+def batch_limit(runs: Sequence[StageRun], prefill_s: float) -> tuple[float, bool]:
+    """The most that decoded at once, and whether a limit of the server shows: more asked, and no prompts in progress explain it.
+
+    `prefill_s` is the time to first token of a request alone: prompts read one after another keep as many from decoding at once.
+    """
+    most = max((decoding_at_once(run) for run in runs), default=0.0)
+    for run in runs:
+        seconds = float(np.mean([request.e2e_s - request.ttft_s for request in run.requests]))
+        if run.stage.concurrency >= ROOM * most and most * prefill_s < seconds / 2 and len(run.requests) > run.stage.concurrency:
+            return most, True
+    return most, False
+
+
+def departures(run: StageRun) -> float | None:
+    """Interval of a clock that first tokens follow, in seconds; None where they follow the requests.
+
+    Requests that come at any moment wait for the next departure, so that TTFT spreads over an interval, and their first tokens come at
+    its multiples.
+    """
+    firsts = np.array([request.times[0] for request in run.requests])
+    waits = np.array([request.ttft_s for request in run.requests])
+    if len(firsts) < 8:
+        return None
+    spread = 1.25 * float(np.quantile(waits, 0.9) - np.quantile(waits, 0.1))
+    if spread < LEAST_WAIT:
+        return None
+    span = float(np.max(firsts) - np.min(firsts))
+    frequencies = np.arange(1 / (SPREAD[1] * spread), 1 / (SPREAD[0] * spread), 0.05 / span)
+    coherence = np.abs(np.exp(2j * np.pi * np.outer(frequencies, firsts - firsts[0])).mean(axis=1)) if len(frequencies) else np.zeros(1)
+    best = int(np.argmax(coherence))
+    return float(1 / frequencies[best]) if coherence[best] >= REGULAR else None
+
+
+def bursts(run: StageRun, interval: float) -> np.ndarray:
+    """Trains of a stage: when the first token of each came, how many it brought, their context, and how many requests it began."""
+    events = sorted(
+        (time, place == 0, (request.prompt_tokens or run.stage.prompt) + place)
+        for request in run.requests for place, time in enumerate(request.times)
+    )  # fmt: skip
+    rows: list[list[float]] = []
+    for time, is_first, context in events:
+        if rows and time - rows[-1][0] < interval * SAME_TRAIN:
+            rows[-1][1:] = [rows[-1][1] + 1, rows[-1][2] + context, rows[-1][3] + is_first]
+        else:
+            rows.append([time, 1.0, context, float(is_first)])
+    return np.array(rows).reshape(-1, 4)
+
+
+def on_timetable(runs: Sequence[StageRun], interval: float) -> tuple[float, float | None, float | None, int]:
+    """Interval, seconds that a request and a token of context add, and trains, of steps that are shorter than the interval.
+
+    Departures are then on the timetable, and a token comes a step after them: the more ride, the later. Only stretches are used in which
+    nobody boards, so that no prompt is read; each begins at a moment of its own.
+    """
+    stretches = []
+    for run in runs:
+        trains = bursts(run, interval)
+        number = np.concatenate([[0.0], np.cumsum(np.round(np.diff(trains[:, 0]) / interval))])
+        ends = np.flatnonzero(np.concatenate([trains[:, 3] > 0, [True]]))
+        for begin, end in zip(np.concatenate([[-1], ends[:-1]]) + 1, ends, strict=True):
+            stretch = np.column_stack([trains[begin:end, 0], number[begin:end], trains[begin:end, 1:3]])
+            if len(stretch) > 3 and np.ptp(np.diff(stretch[:, 0])) < interval:  # a late train moves the timetable
+                stretches.append(stretch - stretch.mean(axis=0))
+    if not stretches:
+        return interval, None, None, 0
+    rows = np.concatenate(stretches)
+    inputs, keep = rows[:, 1:], [0, 1, 2]
+    while True:
+        scale = np.linalg.norm(inputs[:, keep], axis=0)
+        if not scale.all():
+            keep = [place for place, size in zip(keep, scale, strict=True) if size]
+            continue
+        values = np.linalg.lstsq(inputs[:, keep] / scale, rows[:, 0], rcond=None)[0] / scale
+        below = [place for place, value in zip(keep, values, strict=True) if place and value <= 0]
+        if not below:
+            break
+        keep.remove(below[-1])
+    value_of = dict(zip(keep, map(float, values), strict=True))
+    return value_of.get(0, interval), value_of.get(1), value_of.get(2), len(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFigures:
+    """What a probe tells of a server."""
+
+    step: StepFit | None
+    most_decoding: float
+    is_limited: bool
+    interval_s: float | None
+    prefill_tok_per_s: float | None
+    unloaded_s: float | None  # time to first token of a request alone, its shortest prompt
+
+
+def figures(result: ProbeRun) -> ServerFigures:
+    """Every figure of a probe."""
+    runs, sparse = result.of_kind(LOAD), result.of_kind(SPARSE)
+    alone = [(run.stage.prompt, _median([request.ttft_s for request in run.requests])) for run in runs if run.stage.concurrency == 1]
+    lengths = {run.stage.prompt: _median([request.prompt_tokens or run.stage.prompt for request in run.requests]) for run in runs}
+    slope = None
+    if len(alone) > 1 and alone[-1][1] > alone[0][1]:
+        slope = (lengths[alone[-1][0]] - lengths[alone[0][0]]) / (alone[-1][1] - alone[0][1])
+    interval = departures(sparse[0]) if sparse else None
+    step = fitted([point for run in runs for point in points_of(run)])
+    if interval is not None and runs:
+        interval, step = _with_timetable(runs, sparse[0], interval)
+    unloaded = min((seconds for _, seconds in alone), default=None)
+    most, limited = batch_limit(runs, max((seconds for _, seconds in alone), default=0.0) - (interval or 0.0) / 2)
+    return ServerFigures(
+        step=step, most_decoding=most, is_limited=limited, interval_s=interval, prefill_tok_per_s=slope, unloaded_s=unloaded
+    )
+
+
+def _with_timetable(runs: Sequence[StageRun], sparse: StageRun, rough: float) -> tuple[float, StepFit | None]:
+    """Interval and step of a server that departs on a clock: by steps longer than the interval where there are any, else by lateness."""
+    late = [point for run in runs for point in points_of(run) if point.seconds > LATE * rough]
+    if len({point.batch for point in late}) > 2:
+        return rough, fitted(late)
+    interval, request_s, token_s, trains = on_timetable(runs, rough)
+    first = float(np.mean([request.ttft_s for request in sparse.requests])) - interval / 2 - (request_s or 0.0)
+    half = NORMAL_END * interval / np.sqrt(12 * len(sparse.requests))
+    step = StepFit(
+        fixed_s=max(first, 0.0), request_s=request_s, token_s=token_s, fixed_half=float(half), request_half=None, token_half=None,
+        points=trains,
+    )  # fmt: skip
+    return interval, step
+
+
+def _median(values: Sequence[float]) -> float:
+    return float(np.median(values))
