@@ -86,11 +86,12 @@ QUESTIONS = {
     "schema": ("answers.questions:SchemaOf", "the JSON Schema of a verb's questions and answers"),
     "predict": ("evidence.questions:Predict", "predictions for a table of runs, each with floor and 90 % interval"),
     "calibrate": ("evidence.questions:Calibrate", "your own runs as a profile: predictions that hold on your machine"),
+    "probe": ("evidence.questions:Probe", "a running server measured gently within a budget: step, limits, departures; calibrated"),
     "fit": ("evidence.questions:Fit", "efficiencies fitted to your own measurements, with their errors"),
     "web": ("web.questions:Web", "the verbs as pages in a browser: a plan, the lecture's blackboard, traffic, prices"),
     "mcp": ("web.questions:Mcp", "the verbs as tools of an assistant, over the Model Context Protocol"),
 }  # fmt: skip
-ACTS = ("ask", "schema", "new", "update", "web", "mcp")  # verbs that do something, or print what is no answer
+ACTS = ("ask", "schema", "new", "update", "probe", "web", "mcp")  # verbs that do something, or print what is no answer
 _HOME = {verb: "answers.asked" for verb in QUESTIONS if verb not in ACTS} | _HOME  # of `law` there is a function that returns numbers
 __all__ = sorted(_HOME)
 

@@ -93,6 +93,10 @@ class FakeServer:
         await stop.wait()
         engine.cancel()
         server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -115,7 +119,7 @@ class FakeServer:
             if asked.path == "/v1/models":
                 writer.write(whole({"data": [{"id": "fake-model"}]}))
             elif asked.path == "/metrics" and self.metrics:
-                text = f"vllm:num_requests_running{{m=\"x\"}} {len(self.riders)}\nvllm:num_requests_waiting {len(self.waiting)}\n"
+                text = f'vllm:num_requests_running{{m="x"}} {len(self.riders)}\nvllm:num_requests_waiting {len(self.waiting)}\n'
                 writer.write(whole(text.encode(), kind="text/plain"))
             else:
                 writer.write(whole({"error": "nothing here"}, status="404 Not Found"))
@@ -201,3 +205,4 @@ def running(server: FakeServer) -> Iterator[FakeServer]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(5)
+        loop.close()

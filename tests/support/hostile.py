@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from collections.abc import Callable
 
 from support.fake_server import CHUNKED, HEAD, KEY, Asked, Behaviour, FakeServer, event, whole
 
@@ -12,7 +13,7 @@ KINDS: dict[str, tuple[Behaviour, str]] = {}
 LONG = b"x" * 70_000
 
 
-def kind(words: str):  # noqa: ANN201 -- a decorator of a behaviour
+def kind(words: str) -> Callable[[Behaviour], Behaviour]:
     """Register a behaviour under its name."""
 
     def register(behaviour: Behaviour) -> Behaviour:
@@ -47,15 +48,22 @@ fixed("no_events", HEAD + b"\x00\x01\x02 hello\n", "no stream of events")
 fixed("nothing_in_it", HEAD + b"data: [DONE]\n\n", "without a token")
 fixed("error_in_stream", HEAD + event("a") + b'data: {"error": {"message": "engine died"}}\n\n', "engine died")
 fixed("no_http", b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "does not speak HTTP")
-fixed("large_headers", b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: %s\r\n" % (at, LONG[:9000]) for at in range(20)) + b"\r\n", "headers of more")
+fixed("large_headers", b"HTTP/1.1 200 OK\r\n" + (b"X: %s\r\n" % LONG[:9000]) * 20 + b"\r\n", "headers of more")
 fixed("long_header", b"HTTP/1.1 200 OK\r\nX: " + LONG * 2 + b"\r\n\r\n", "headers of more")
 fixed("interim_for_ever", b"HTTP/1.1 100 Continue\r\n\r\n" * 50, "status 1xx")
 fixed("bad_chunk", CHUNKED + b"zz\r\n" + event("a"), "chunk without a size")
 fixed("short_chunk", CHUNKED + b"3\r\n" + event("a"), "longer than its size")
 fixed("endless_chunk", CHUNKED + b"ffffff\r\n" + event("a"), "in the middle of an answer")
-fixed("impossible_usage", HEAD + event("a") + event(finish=True, usage={"prompt_tokens": -5, "completion_tokens": "many"}), "cannot be")
-fixed("boundless_usage", HEAD + event("a") + event(finish=True, usage={"prompt_tokens": 9, "completion_tokens": 10**6}), "ignores max_tokens")
-fixed("boundless_prompt", HEAD + event("a") + event(finish=True, usage={"prompt_tokens": 10**6, "completion_tokens": 1}), "tokens in a prompt")
+
+
+def counts(prompt: object, output: object) -> bytes:
+    """A stream of one token with these counts."""
+    return HEAD + event("a") + event(finish=True, usage={"prompt_tokens": prompt, "completion_tokens": output})
+
+
+fixed("impossible_usage", counts(-5, "many"), "cannot be")
+fixed("boundless_usage", counts(9, 10**6), "ignores max_tokens")
+fixed("boundless_prompt", counts(10**6, 1), "tokens in a prompt")
 
 
 @kind("sends nothing for")
@@ -133,8 +141,8 @@ async def is_gone_after_some(server: FakeServer, asked: Asked, writer: asyncio.S
 async def answers(server: FakeServer, asked: Asked, writer: asyncio.StreamWriter) -> None:
     """A well-behaved answer, at once."""
     events = [server.event("a") for _ in range(asked.wants)]
-    counts = {"prompt_tokens": asked.tokens, "completion_tokens": asked.wants}
-    await server.say(writer, HEAD, *events, event(finish=True, usage=counts), b"data: [DONE]\n\n", pause=0.001)
+    usage = {"prompt_tokens": asked.tokens, "completion_tokens": asked.wants}
+    await server.say(writer, HEAD, *events, event(finish=True, usage=usage), b"data: [DONE]\n\n", pause=0.001)
 
 
 async def never_ends(server: FakeServer, asked: Asked, writer: asyncio.StreamWriter) -> None:
@@ -147,5 +155,5 @@ async def several_tokens(server: FakeServer, asked: Asked, writer: asyncio.Strea
     """Four tokens in an event, counted at the end."""
     events = [event("a b c d") for _ in range(asked.wants // 4)]
     server.tokens_out += asked.wants
-    counts = {"prompt_tokens": asked.tokens, "completion_tokens": asked.wants // 4 * 4}
-    await server.say(writer, HEAD, *events, event(finish=True, usage=counts), b"data: [DONE]\n\n", pause=0.004)
+    usage = {"prompt_tokens": asked.tokens, "completion_tokens": asked.wants // 4 * 4}
+    await server.say(writer, HEAD, *events, event(finish=True, usage=usage), b"data: [DONE]\n\n", pause=0.004)

@@ -26,7 +26,7 @@ GROUPS = {
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
     "Keep": ("sweep", "ask", "schema"),
     "Look": ("show", "list", "update", "new", "rack", "trend", "lecture", "feistel"),
-    "Check": ("predict", "calibrate", "fit"),
+    "Check": ("probe", "predict", "calibrate", "fit"),
     "Show": ("web", "mcp"),
 }
 USAGE = """headway: how fast, how much and why, for language models on chips
@@ -67,11 +67,12 @@ def _run(argv: list[str]) -> int:
     except SystemExit:  # argparse has printed the help
         return 0
     from headway.answers.asked import answered
+    from headway.core.question import concealed
 
     printed.check(question)
     with runner.bar(sys.stderr, question.progress, question.patience_s):
         answer, book = answered(question)
-    runner.finish(answer, book, printed, ["headway", *argv])
+    runner.finish(answer, book, printed, ["headway", *concealed(question, argv)])
     return answer.status
 
 

@@ -150,7 +150,7 @@ class Parser(argparse.ArgumentParser):
                 raise BadValue(spelling, value, "a value, or the flag left out")
         for flag, spelling, value in typed:
             name, what = flag.name, spelling
-            if flag.field.takes == "words again":
+            if flag.field.takes == "words again" or flag.field.kind == "credential":
                 continue  # several words, whose reader knows what a key is
             if flag.field.takes == "again":
                 key = (value or "").partition("=")[0].strip() if flag.field.word.startswith("KEY=") else value or ""
@@ -195,6 +195,8 @@ class Parser(argparse.ArgumentParser):
     def _refuse_unknown(self, word: str) -> NoReturn:
         unknown = word.partition("=")[0]
         if not unknown.startswith("-"):
+            if any(flag.field.kind == "credential" for flag in self.flags.values()):  # a header without its quotes
+                raise Usage(f"a word too many, which is not printed here: --header wants one, in quotes; see {self.prog} --help")
             raise Usage(f"do not know what to do with {word!r}; see {self.prog} --help")
         flags = [flag for action in self._actions for flag in action.option_strings]
         near = nearest(unknown, flags) or [flag for flag in flags if flag.startswith(unknown)]

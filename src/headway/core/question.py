@@ -285,7 +285,7 @@ class Question:
         for flag in sorted(words_of, key=lambda flag: not flag.field.place):
             for text in texts_of(values[flag.name]) if flag.is_list else (values[flag.name],):
                 words += _words(flag, text)
-        return words
+        return concealed(self, words)
 
     def answer(self) -> Any:
         """Its rows, with the words and pictures that go with them."""
@@ -426,6 +426,15 @@ def _choice(flag: QuestionField, value: bool) -> Any:
     if not flag.field.integer or flag.field.high != 1:
         raise BadValue(flag.word, value, "a number or a text")
     return str(int(value))
+
+
+def concealed(question: Question, words: Sequence[str]) -> list[str]:
+    """The words of a command without the values of its credentials, of which the name before the colon stays."""
+    flags = question.flags()
+    hidden = [text for name, flag in flags.items() if flag.field.kind == "credential" for text in texts_of(getattr(question, name))]
+    for text in hidden:
+        words = [word.replace(text, f"{text.partition(':')[0]}: ***") for word in words]
+    return [*words]
 
 
 def texts_of(value: Any) -> tuple[Any, ...]:

@@ -20,9 +20,10 @@ from headway.core.notes import note
 
 MOST = 1_000_000  # members of one axis
 RARE = "rare"  # beside a Field: its flag is left to --help-all
-# What the text of a field may name, beyond numbers and choices. A page gives none that acts, is secret or names a file or folder.
+# What the text of a field may name, beyond numbers and choices. A page gives none that acts, is secret or names a file or folder;
+# a credential is printed nowhere either.
 KINDS = ("switch", "act", "word", "text", "model", "subject", "machine", "sheet", "pairs", "edit", "lengths", "count", "number",
-         "file", "folder", "output", "secret", "object", "manifest")  # fmt: skip
+         "file", "folder", "output", "secret", "credential", "object", "manifest")  # fmt: skip
 TINY, HUGE = 1e-30, 1e30  # bounds of every quantity but zero, so that products and quotients stay finite
 
 

@@ -1,8 +1,9 @@
-"""Questions about measured runs and about the lecture: `score`, `predict`, `fit`, `lecture`, and `show`, whose card is the lecture's."""
+"""Questions about measured runs, a running server and the lecture: `score`, `calibrate`, `probe`, `predict`, `fit`, `lecture`, `show`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from headway.core import schema
 from headway.core.question import Edits, FlagGroup, FlagRecord, Question, declared, field
@@ -10,6 +11,8 @@ from headway.core.schema import Field
 from headway.models.by_numbers import BY_NUMBERS
 from headway.performance.calibration.flag import OWN_RUNS
 from headway.performance.workload import MOST
+from headway.reality.probe.address import server_address
+from headway.reality.probe.budget import ProbeBudget
 
 ABOUT_RUNS = "CSV of measured rows: columns as for `predict`, and ttft_ms, tpot_ms, output_tok_s_total or tok_s_per_chip"
 EACH_ROW = "no value here, because each row names its own machine and model: use `serve`"
@@ -126,6 +129,47 @@ class Calibrate(Question):
             return NO_FACTS | unsaved | {"for_": "--advise"}
         saving = dict.fromkeys(("save", "into", "replace_"), "a question without --advise, which keeps no profile")
         return NO_FACTS | saving | {"training": "runs of a server: training has one load"}
+
+
+def _lengths(word: str, default: str, high: float, help: str) -> Any:
+    return field("token" if word == "token" else "", word=word, integer=True, low=1, open_low=False, high=high, help=help, default=default)
+
+
+class Probe(Question):
+    """A running server, measured gently within a budget: its step, its limits, its departures; then calibrated."""
+
+    verb, answered_by = "probe", "headway.answers.probe"
+    example = "probe http://127.0.0.1:8000 --budget 300s --dry-run"
+    groups = (
+        FlagGroup(ProbeBudget, "budget, which is never exceeded"),
+        FlagGroup(UnsaidFacts, "what the server does not say, so that its figures are predicted", skip=("prompt", "output", "eager")),
+    )
+    pictures = (("load", "latency and rate by concurrency"),)
+    progress = "requests answered"
+    subjects = ("url",)
+    edits = ("catalog",)
+    no_edits = EACH_ROW
+    url = field(kind="secret", word="URL", place="1", help="the server: http://127.0.0.1:8000, or https://HOST with --yes-remote")
+    dry_run = field(kind="switch", help="print the budget and every stage, and send nothing", default=False)
+    prompt = _lengths("token", "128,1024", MOST, "lengths of prompts, two for the slope by context (default 128,1024)")
+    output = _lengths("token", "64", 1e5, "tokens of an answer, a quarter more or less (default 64)")
+    concurrency = _lengths("N", "1..32*2", 1024, "requests at once, rising (default 1..32*2)")
+    silence = field("s", word="TIME", help="longest that the server may send nothing (default 60s)", high=3600, default="60s")
+    seed = field(kind="count", word="N", help="seed of prompts and pauses (default: the time, so that no cache knows them)")
+    served_model = field(kind="secret", word="NAME", help="model that is asked for (default the first of /v1/models)")
+    api_key_env = field(kind="secret", word="NAME", help="environment variable that holds the key, which is printed and stored nowhere")
+    header = field(kind="credential", word="'K: V'", takes="again", help="a header of every request; its value is hidden", default=())
+    yes_remote = field(kind="switch", help="the server may be on another machine", default=False)
+    out = field(kind="output", word="FILE", help="file of the runs, for score and calibrate (default probe.json)", default="probe.json")
+    replace_ = field(kind="switch", help="write over that file", default=False)
+
+    def idle(self) -> dict[str, str]:
+        """What only a remote server wants, what only a prediction wants, and what sends nothing writes."""
+        local = {"yes_remote": "a server elsewhere: this one is local"} if server_address(self.url).is_local else {}
+        facts = [name for name in schema.fields(UnsaidFacts) if name not in ("on", "prompt", "output", "eager")]
+        unsaid = {} if self.on else dict.fromkeys((*facts, "catalog"), "--on MACHINE")
+        unsent = dict.fromkeys(("seed", "replace_"), "a probe that sends, without --dry-run") if self.dry_run else {}
+        return NO_FACTS | local | unsaid | unsent
 
 
 class Predict(Question):

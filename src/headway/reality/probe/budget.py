@@ -6,20 +6,20 @@ import time
 from dataclasses import dataclass
 
 from headway.core.question import FlagRecord, field
-from headway.core.schema import Field, scalar
-
-
-def _count(default: str, help: str) -> object:
-    return field("token" if "token" in help else "", word="N", integer=True, low=1, open_low=False, high=1e9, help=help, default=default)
 
 
 class ProbeBudget(FlagRecord):
     """The most that a probe takes, warm-up included; the first limit that is met ends it."""
 
-    budget = field("s", help="most seconds of the whole probe (default 300s)", high=86400, default="300s")
-    requests = _count("600", "most requests, those that failed included (default 600)")
-    tokens_in = _count("300k", "most prompt tokens (default 300k)")
-    tokens_out = _count("60k", "most output tokens (default 60k)")
+    budget = field("s", word="TIME", help="most seconds of the whole probe (default 300s)", high=86400, default="300s")
+    requests = field(word="N", help="most requests, failed ones included (default 600)", integer=True, low=1, open_low=False, high=1e7,
+                     default="600")  # fmt: skip
+    tokens_in = field(
+        "token", word="N", help="most prompt tokens (default 300k)", integer=True, low=1, open_low=False, high=1e10, default="300k"
+    )
+    tokens_out = field(
+        "token", word="N", help="most output tokens (default 60k)", integer=True, low=1, open_low=False, high=1e10, default="60k"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,19 +30,6 @@ class Limits:
     requests: int
     tokens_in: int
     tokens_out: int
-
-
-def limits(args: object) -> Limits:
-    """The numbers of a question's budget."""
-    from headway.core import schema
-
-    def number(name: str) -> float:
-        declared: Field = schema.fields(ProbeBudget)[name][0]
-        return float(scalar(str(getattr(args, name)), declared, schema.flag(name)))
-
-    return Limits(
-        seconds=number("budget"), requests=int(number("requests")), tokens_in=int(number("tokens_in")), tokens_out=int(number("tokens_out"))
-    )
 
 
 class Spending:

@@ -15,7 +15,8 @@ from headway.reality.probe.run import ProbeRun, StageRun
 from headway.reality.probe.schedule import LOAD, SPARSE
 
 LEAST_GAPS = 8  # of one batch, for a point
-TRIMMED = 0.05  # of the gaps at either end: pieces that the network joins, hiccups
+JOINED, MOST_JOINED = 0.2, 0.2  # of a usual gap, below which two tokens came in one piece; share of such gaps, from which means are taken
+TRIMMED = 0.05  # of the gaps at either end, left out of a mean
 NORMAL_END = 1.645  # upper end of a 90 % interval, in standard deviations
 REGULAR = 0.7  # coherence of first tokens, from which they follow a clock
 SPREAD = (0.65, 1.6)  # interval over 1.25 times the interdecile range of TTFT, between which it is looked for: waits are uniform on it
@@ -74,11 +75,23 @@ def points_of(run: StageRun) -> list[StepPoint]:
             choices = (every & (waits == 0), every & (begins == 0)) if clean else (every,)
             among = next((choice for choice in choices if choice.sum() >= LEAST_GAPS), None)
             if among is not None:
-                gaps = np.sort(seconds[among])
-                cut = int(TRIMMED * len(gaps))
-                mean = float(np.mean(gaps[cut : len(gaps) - cut]))
-                points.append(StepPoint(batch=float(batch), context=float(np.mean(contexts[among])), seconds=mean, gaps=len(gaps)))
+                step = typical(seconds[among])
+                points.append(StepPoint(batch=float(batch), context=float(np.mean(contexts[among])), seconds=step, gaps=int(among.sum())))
     return points
+
+
+def typical(gaps: np.ndarray) -> float:
+    """The gap of most steps: the median, or a mean without its ends where the network often joins two tokens, of which the second is free.
+
+    >>> typical(np.array([0.01] * 9 + [0.5])), round(typical(np.array([0.02, 0.0] * 10)), 3)
+    (0.01, 0.01)
+    """
+    middle = float(np.median(gaps))
+    if np.mean(gaps < JOINED * np.max(gaps[gaps <= 2 * np.mean(gaps)])) < MOST_JOINED:
+        return middle
+    gaps = np.sort(gaps)
+    cut = int(TRIMMED * len(gaps))
+    return float(np.mean(gaps[cut : len(gaps) - cut]))
 
 
 def fitted(points: Sequence[StepPoint]) -> StepFit | None:

@@ -1,0 +1,169 @@
+"""A probe of servers on this machine: well-behaved ones, and hostile ones, whose own counts say whether the budget was kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from headway.core.errors import HeadwayError
+from headway.reality.probe.address import Credentials, check, credentials, server_address
+from headway.reality.probe.budget import Limits, Spending
+from headway.reality.probe.http import ProbeTarget
+from headway.reality.probe.metrics import load_of
+from headway.reality.probe.run import ProbeRun, run
+from headway.reality.probe.schedule import LOAD, schedule
+from support.command import Cli
+from support.fake_server import KEY, FakeServer, StepLaw, running
+from support.hostile import KINDS, answers, never_ends, several_tokens
+
+MOST = Limits(seconds=2.0, requests=40, tokens_in=3000, tokens_out=400)
+SILENCE = 0.25
+SLACK_S = 0.5  # that a server sees of a probe after its time: connections that are being closed
+
+
+def probed(server: FakeServer, most: Limits = MOST, secrets: Credentials | None = None) -> tuple[ProbeRun, Spending]:
+    """A small probe of a server."""
+    planned, _ = schedule((12, 40), 8, (1, 2, 4), most)
+    address = server_address(server.url)
+    return run(ProbeTarget(address=address, secrets=secrets or Credentials(), silence_s=SILENCE), planned, most, 7)
+
+
+def check_budget(server: FakeServer, most: Limits) -> None:
+    """The server's own counts are within the budget."""
+    assert server.requests <= most.requests and server.tokens_in <= most.tokens_in and server.tokens_out <= most.tokens_out
+    assert not server.last or server.last - server.begin <= most.seconds + SLACK_S
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_hostile__is_one_line_within_the_budget(name: str) -> None:
+    behaviour, words = KINDS[name]
+    secrets = Credentials(headers=(("Authorization", f"Bearer {KEY}"), ("X-Team", "team-secret")))
+    with running(FakeServer(behaviour=behaviour)) as server:
+        result, spending = probed(server, secrets=secrets)
+    assert words in result.fault and "\n" not in result.fault and result.fault.isprintable() and len(result.fault) < 300
+    assert KEY not in result.fault and "team-secret" not in result.fault
+    check_budget(server, MOST)
+    assert (spending.requests, server.requests) == (server.requests, spending.requests) or name == "is_gone_after_some"
+    assert not any(asked.path.startswith("/evil") for asked in server.seen)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [
+        ("--requests", Limits(seconds=20, requests=30, tokens_in=10**5, tokens_out=10**5)),
+        ("--tokens-in", Limits(seconds=20, requests=999, tokens_in=1200, tokens_out=10**5)),
+        ("--tokens-out", Limits(seconds=20, requests=999, tokens_in=10**5, tokens_out=150)),
+        ("--budget", Limits(seconds=0.4, requests=999, tokens_in=10**5, tokens_out=10**5)),
+    ],
+)
+def test_budget__each_limit_ends_it_by_the_servers_own_count(limit: str, most: Limits) -> None:
+    """With the schedule of a boundless budget, so that nothing but the spending keeps it."""
+    planned, _ = schedule((12, 40), 8, (1, 2, 4, 8, 16), Limits(seconds=99, requests=10**6, tokens_in=10**9, tokens_out=10**9))
+    with running(FakeServer(law=StepLaw(fixed=0.002))) as server:
+        target = ProbeTarget(address=server_address(server.url), secrets=Credentials(), silence_s=SILENCE)
+        result, spending = run(target, planned, most, 7)
+    assert limit in result.stopped and not result.fault
+    check_budget(server, most)
+    assert spending.tokens_in >= server.tokens_in or limit == "--budget"
+
+
+def test_well_behaved__is_counted_as_it_counts() -> None:
+    with running(FakeServer(law=StepLaw(fixed=0.002), seats=2, metrics=True)) as server:
+        result, spending = probed(server, Limits(seconds=20, requests=99, tokens_in=10**4, tokens_out=10**4))
+    assert (result.fault, result.stopped) == ("", "") and result.protocol.model == "fake-model"
+    assert (spending.requests, spending.tokens_in, spending.tokens_out) == (server.requests, server.tokens_in, server.tokens_out)
+    assert result.before is not None and result.before.running == 0
+    prompts = [asked.body["prompt"] for asked in server.seen if asked.method == "POST"]
+    assert len({prompt.split()[0] for prompt in prompts}) == len(prompts)  # none begins as another does
+    lengths = {run.stage.prompt: run.requests[0].prompt_tokens for run in result.of_kind(LOAD)}
+    assert lengths[12] == pytest.approx(12, abs=2) and lengths[40] == pytest.approx(40, abs=6)
+
+
+def test_streams__that_never_end_or_hold_several_tokens_are_measured() -> None:
+    with running(FakeServer(behaviour=never_ends)) as server:
+        result, _ = probed(server, Limits(seconds=20, requests=5, tokens_in=10**4, tokens_out=10**4))
+        assert result.fault == "" and not any(request.is_ended for stage in result.stages for request in stage.requests)
+    with running(FakeServer(behaviour=several_tokens)) as server:
+        result, spending = probed(server, Limits(seconds=20, requests=50, tokens_in=10**4, tokens_out=10**4))
+        requests = [request for stage in result.of_kind(LOAD) for request in stage.requests]
+        assert all(len(request.times) * 4 == request.output_tokens for request in requests)
+        check_budget(server, spending.most)
+
+
+def test_rate_limit__that_is_short_is_waited_for() -> None:
+    behaviour, _ = KINDS["limits_after_some"]
+    with running(FakeServer(behaviour=behaviour)) as server:
+        result, _ = probed(server)
+    assert sum("waited" in note for note in result.notes) == 2 and len(result.stages) == 3
+
+
+def test_endpoint__chat_where_there_are_no_completions() -> None:
+    async def only_chat(server, asked, writer) -> None:
+        behaviour = answers if asked.path == "/v1/chat/completions" else KINDS["no_such_path"][0]
+        await behaviour(server, asked, writer)
+
+    with running(FakeServer(behaviour=only_chat)) as server:
+        result, _ = probed(server, Limits(seconds=20, requests=99, tokens_in=10**4, tokens_out=10**4))
+    assert result.fault == "" and result.protocol.path == "/v1/chat/completions" and result.of_kind(LOAD)
+
+
+def test_address__is_of_this_machine_unless_agreed() -> None:
+    keys = Credentials(headers=(("Authorization", "Bearer x"),))
+    for url in ("http://10.1.2.3:8000", "https://example.org", "http://localhost.example.org", "http://0.0.0.0:1"):
+        with pytest.raises(HeadwayError, match="--yes-remote"):
+            check(server_address(url), False, Credentials())
+    with pytest.raises(HeadwayError, match="https"):
+        check(server_address("http://10.1.2.3:8000"), True, keys)
+    check(server_address("https://example.org"), True, keys)
+    for url in ("http://user:pass@host", "http://host?key=1", "ftp://host", "http://", "http://h:99999999", "http://h/\r\nX: y"):
+        with pytest.raises(HeadwayError) as error:
+            server_address(url)
+        assert "pass" not in str(error.value) and "key=1" not in str(error.value)
+
+
+def test_credentials__wrong_ones_are_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_KEY", KEY + "\nX: y")
+    for words in ((None, [f"Authorization {KEY}"]), (None, [f"X: {KEY}\r\nY: z"]), ("PROBE_KEY", []), (None, [f"Host: {KEY}"])):
+        with pytest.raises(HeadwayError) as error:
+            credentials(*words)
+        assert KEY not in str(error.value)
+
+
+@pytest.mark.parametrize("form", ["json", "text", "csv", "md"])
+def test_command__keys_are_sent_and_stand_nowhere_else(form: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_KEY", KEY)
+    with running(FakeServer(law=StepLaw(fixed=0.002))) as server:
+        words = ["probe", server.url, "--prompt", "12", "--output", "4", "--concurrency", "1", "--api-key-env", "PROBE_KEY"]
+        words += ["--header", "X-Team: team-secret", "--out", str(tmp_path / "p.json"), "-o", form, "--verbose"]
+        answer = cli(*words)
+    assert answer.status == 0, answer.err
+    assert all(asked.headers["authorization"] == f"Bearer {KEY}" and asked.headers["x-team"] == "team-secret" for asked in server.seen)
+    for text in (answer.out, answer.err, (tmp_path / "p.json").read_text()):
+        assert KEY not in text and "team-secret" not in text
+
+
+def test_metrics__names_of_every_engine() -> None:
+    text = 'vllm:num_requests_running{e="0"} 2\nvllm:num_requests_running{e="1"} 3\nvllm:kv_cache_usage_perc{e="0"} 0.5\nother 7\n'
+    load = load_of(text)
+    assert load is not None and (load.engine, load.running, load.kv_share, load.waiting) == ("vLLM", 5, 0.5, None)
+    assert load_of("sglang:num_queue_reqs 4\nsglang:num_running_reqs NaN\n") is not None
+    assert load_of("<html>" * 1000) is None and load_of("llamacpp:requests_deferred oops") is None
+
+
+def test_interrupt__keeps_what_was_measured(tmp_path: Path) -> None:
+    import signal
+    import subprocess
+    import sys
+
+    with running(FakeServer(law=StepLaw(fixed=0.002, request=0.0005))) as server:
+        words = ["probe", server.url, "--prompt", "12", "--output", "8", "--concurrency", "1..512*2", "--out", "p.json"]
+        child = subprocess.Popen([sys.executable, "-m", "headway", *words], cwd=tmp_path, stdout=subprocess.PIPE, env=os.environ, text=True)
+        while server.requests < 45 and child.poll() is None:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=20)
+    assert child.returncode == 130 and "interrupted" in out and "A step takes" in out
+    assert (tmp_path / "p.json").read_text().count("\n") >= 1
