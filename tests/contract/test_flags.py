@@ -94,5 +94,6 @@ def test_flags__of_slow_verbs(base: str, cli: Cli) -> None:
 
 
 def test_bases__name_every_verb() -> None:
-    elsewhere = {"fit", "web", "mcp", "new", "ask", "schema", "sweep", "update", "probe"}  # they write files, serve, ask a server, or take no flag of an answer
+    # they write files, serve, ask a server, or take no flag of an answer
+    elsewhere = {"fit", "web", "mcp", "new", "ask", "schema", "sweep", "update", "probe"}
     assert {base.split()[0] for base in (*BASES, *SLOW)} | elsewhere == set(VERBS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -106,7 +105,7 @@ class FakeServer:
             body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))) or b"{}")
             asked = Asked(method=method, path=path, headers=headers, body=body)
             self.seen.append(asked)
-            self.last, self.begin = time.monotonic(), self.begin or time.monotonic()
+            self.last, self.begin = asyncio.get_running_loop().time(), self.begin or asyncio.get_running_loop().time()
             await self._answer(asked, writer)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -170,7 +169,7 @@ class FakeServer:
     def event(self, text: str) -> bytes:
         """A token's event, counted."""
         self.tokens_out += 1
-        self.last = time.monotonic()
+        self.last = asyncio.get_running_loop().time()
         return event(text)
 
     async def say(self, writer: asyncio.StreamWriter, *pieces: bytes, pause: float = 0.0) -> None:

@@ -65,11 +65,11 @@ def run(args: Probe) -> output.Answer:
     if beyond:
         note(f"the budget does not hold {len(beyond)} of the stages that were wanted: --dry-run lists them")
     note(*words.notes(result, spending, seed))
-    told = figures(result)
-    rows = [_row(stage, told) for stage in result.stages if stage.requests]
+    server = figures(result)
+    rows = [_row(stage, server) for stage in result.stages if stage.requests]
     answer = output.Answer(Listing(rows), status=INTERRUPTED * result.interrupted)
     answer.pictures = {"load": words.drawing}
-    answer.words = words.summary(result, told, str(path))
+    answer.words = words.summary(result, server, str(path))
     _predict(args, answer, result, path)
     return answer
 
@@ -121,7 +121,7 @@ def _check_facts(args: Probe) -> None:
             arguments.model(args.model, args)
 
 
-def _row(run: StageRun, told: ServerFigures) -> dict[str, Any]:
+def _row(run: StageRun, server: ServerFigures) -> dict[str, Any]:
     """What a stage measured, with the server's own counts and the figures of the whole probe."""
     requests, loads = run.requests, run.loads
     ttft = [request.ttft_s for request in requests]
@@ -129,22 +129,22 @@ def _row(run: StageRun, told: ServerFigures) -> dict[str, Any]:
     gaps = [gap for request in requests for gap in np.diff(request.times)]
     span = max(request.times[-1] for request in requests) - min(request.start for request in requests)
     tokens = sum(request.output_tokens for request in requests)
-    server = {
+    counts = {
         name: max((value for load in loads if (value := getattr(load, name)) is not None), default=None)
         for name in ("running", "waiting", "kv_share")
     }
     preempted = [load.preemptions for load in loads if load.preemptions is not None]
-    step = told.step
+    step = server.step
     return {
         "stage": run.stage.kind, "prompt": float(np.mean([request.prompt_tokens or run.stage.prompt for request in requests])),
         "output": tokens / len(requests), "concurrency": run.stage.concurrency, "requests": len(requests), "failed": run.failed,
         "mean_ttft_s": float(np.mean(ttft)), "p99_ttft_s": float(np.percentile(ttft, 99)),
         "mean_tpot_s": float(np.mean(tpot)) if tpot else None, "mean_itl_s": float(np.mean(gaps)) if gaps else None,
         "p99_itl_s": float(np.percentile(gaps, 99)) if gaps else None, "req_per_s": len(requests) / span, "output_tok_per_s": tokens / span,
-        "decoding": decoding_at_once(run), **server, "preemptions": preempted[-1] - preempted[0] if preempted else None,
+        "decoding": decoding_at_once(run), **counts, "preemptions": preempted[-1] - preempted[0] if preempted else None,
         "step_fixed_s": step and step.fixed_s, "step_request_s": step and step.request_s, "step_context_s": step and step.token_s,
-        "batch_limit": told.most_decoding if told.is_limited else None, "interval_s": told.interval_s,
-        "prefill_tok_per_s": told.prefill_tok_per_s,
+        "batch_limit": server.most_decoding if server.is_limited else None, "interval_s": server.interval_s,
+        "prefill_tok_per_s": server.prefill_tok_per_s,
     }  # fmt: skip
 
 
@@ -163,10 +163,10 @@ def _predict(args: Probe, answer: output.Answer, result: ProbeRun, path: Path) -
     except HeadwayError as error:
         note(f"no prediction: {error}")
         return
-    said, kept = scored.words, calibrated.words
+    score_words, change = scored.words, calibrated.words
     flags = shlex.join(Calibrate.from_values({"rows": (str(path),)} | values).command()[1:])
-    effect = f"{kept.headline.rstrip('.')}; try: headway calibrate {flags} --save NAME"
+    effect = f"{change.headline.rstrip('.')}; try: headway calibrate {flags} --save NAME"
     keep = output.Help(change="keep these runs for every prediction", effect=effect)
-    answer.words.remarks = [said.headline, f"calibrated: {kept.headline}", *answer.words.remarks, *calibrated.notes]
-    answer.words.binds = said.binds or answer.words.binds
-    answer.words.helps = [*said.helps, *answer.words.helps, keep][:MOST_HELPS]
+    answer.words.remarks = [score_words.headline, f"calibrated: {change.headline}", *answer.words.remarks, *calibrated.notes]
+    answer.words.binds = score_words.binds or answer.words.binds
+    answer.words.helps = [*score_words.helps, *answer.words.helps, keep][:MOST_HELPS]

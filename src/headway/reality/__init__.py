@@ -1,4 +1,4 @@
-"""What can be run here to check a claim: couplings that undo themselves, ciphers built of them, and attacks on both; a small decoder; a server.
+"""What can be run here to check a claim: couplings that undo themselves, ciphers, attacks on both; a small decoder; a running server.
 
 Holds        coupling (forward and back, exact or in floats), ciphers/ (DES, TEA, SIMON and their published vectors), attacks (one flipped
              bit by round, likely differences of a reduced cipher, a small network trained and attacked with gradients), demonstrations

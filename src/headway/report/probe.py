@@ -23,7 +23,7 @@ VIEW = (
 )  # fmt: skip
 NARROW = ("prompt", "concurrency", "mean_ttft_s", "mean_tpot_s", "output_tok_per_s", "decoding")
 PLAN_VIEW = ("stage", "prompt", "output", "concurrency", "requests", "tokens_in", "tokens_out", "fits")
-SENT = "sent beside them: GET /v1/models once, GET /metrics at most twice a second; no proxy, no redirect, no retry but after a 429"
+BESIDE = "sent beside them: GET /v1/models once, GET /metrics at most twice a second; no proxy, no redirect, no retry but after a 429"
 BUSY = 0.5  # requests of others, from which a server was not alone
 
 
@@ -35,7 +35,7 @@ def before(where: str, most: Limits, headers: str, file: str) -> list[str]:
     """Notes of a dry run: the budget, what goes along, what is written."""
     return [
         f"budget: at most {most.requests:,} requests, {most.seconds:g} s, {most.tokens_in:,} tokens in, {most.tokens_out:,} tokens out",
-        SENT,
+        BESIDE,
         f"headers that go along, their values hidden: {headers}" if headers else "no key and no header of yours goes along",
         f"prompts are drawn words that say nothing; {file} would hold times and counts alone, no prompt, no answer, no key",
     ]
@@ -43,17 +43,17 @@ def before(where: str, most: Limits, headers: str, file: str) -> list[str]:
 
 def planned(rows: Rows, where: str) -> Summary:
     """What would be sent."""
-    chosen = [row for row in rows if row["fits"]]
-    total = {key: sum(row[key] for row in chosen) for key in ("requests", "tokens_in", "tokens_out")}
+    fitting = [row for row in rows if row["fits"]]
+    total = {key: sum(row[key] for row in fitting) for key in ("requests", "tokens_in", "tokens_out")}
     text = f"Nothing was sent; to {where} would go {total['requests']:,} requests with {total['tokens_in']:,} tokens"
-    beyond = len(list(rows)) - len(chosen)
+    beyond = len(list(rows)) - len(fitting)
     more = f"; the budget does not hold {number_of(beyond, 'stage')}" if beyond else ""
     return Summary(sentence(text, f" for {total['tokens_out']:,} back", more), PLAN_VIEW)
 
 
-def summary(result: ProbeRun, told: ServerFigures, path: str) -> Summary:
+def summary(result: ProbeRun, server: ServerFigures, path: str) -> Summary:
     """What the server does, what binds it, and the command that says why."""
-    step = told.step
+    step = server.step
     parts = []
     if step is not None:
         slopes = [f"{_s(step.request_s)} per request"] if step.request_s else []
@@ -61,41 +61,41 @@ def summary(result: ProbeRun, told: ServerFigures, path: str) -> Summary:
         parts.append(" + ".join([f"A step takes {_s(step.fixed_s)}", *slopes]))
     else:
         parts.append("The server answered, but no two tokens of a request tell its step")
-    limit = f"at most {told.most_decoding:g} requests decode at once" if told.is_limited else ""
-    parts += [f"; {limit}" if limit else "", f"; departures every {_s(told.interval_s)}" if told.interval_s else ""]
-    parts += [f"; TTFT alone {_s(told.unloaded_s)}" if told.unloaded_s else ""]
+    limit = f"at most {server.most_decoding:g} requests decode at once" if server.is_limited else ""
+    parts += [f"; {limit}" if limit else "", f"; departures every {_s(server.interval_s)}" if server.interval_s else ""]
+    parts += [f"; TTFT alone {_s(server.unloaded_s)}" if server.unloaded_s else ""]
     command = f"headway score --vllm {path} --on MACHINE --model MODEL"
     helps = [Help(change="say what it runs on", effect=f"calibrated figures, what binds and what would help; run: {command}")]
-    return Summary(sentence(*parts), VIEW, binds=_binds(result, told), helps=helps, first=NARROW, remarks=_remarks(told))
+    return Summary(sentence(*parts), VIEW, binds=_binds(result, server), helps=helps, first=NARROW, remarks=_remarks(server))
 
 
-def _binds(result: ProbeRun, told: ServerFigures) -> str:
+def _binds(result: ProbeRun, server: ServerFigures) -> str:
     """The largest part of a step at the highest load, or the batch limit."""
-    step, runs = told.step, result.of_kind(LOAD)
+    step, runs = server.step, result.of_kind(LOAD)
     if step is None or not runs:
         return ""
-    batch = told.most_decoding
+    batch = server.most_decoding
     context = max(run.stage.prompt for run in runs) * batch
     shares = {"its fixed part (weights, launch)": step.fixed_s, "what each request adds": (step.request_s or 0.0) * batch,
               "context (KV cache)": (step.token_s or 0.0) * context}  # fmt: skip
     total = sum(shares.values()) or 1.0
     name, most = max(shares.items(), key=lambda item: item[1])
-    limit = f"; more than {batch:g} requests wait for a seat" if told.is_limited else ""
+    limit = f"; more than {batch:g} requests wait for a seat" if server.is_limited else ""
     longest = max(run.stage.prompt for run in runs)
     return f"{name}, {most / total:.0%} of a step of {batch:g} requests with prompts of {longest:,} tokens{limit}"
 
 
-def _remarks(told: ServerFigures) -> list[str]:
-    step, lines = told.step, []
+def _remarks(server: ServerFigures) -> list[str]:
+    step, lines = server.step, []
     if step is not None:
         halves = [("the fixed part", step.fixed_s, step.fixed_half), ("the slope by request", step.request_s, step.request_half),
                   ("the slope by context", step.token_s, step.token_half)]  # fmt: skip
         unknown = [name for name, value, half in halves if value is None or (half is not None and half > abs(value))]
         lines += [f"not told apart from noise here: {', '.join(unknown)}"] if unknown else []
-    if not told.is_limited:
-        lines.append(f"no batch limit shows: {told.most_decoding:g} requests decoded at once; a higher --concurrency looks further")
-    if told.prefill_tok_per_s:
-        lines.append(f"a prompt alone is read at {format_value(told.prefill_tok_per_s, 'token/s')}")
+    if not server.is_limited:
+        lines.append(f"no batch limit shows: {server.most_decoding:g} requests decoded at once; a higher --concurrency looks further")
+    if server.prefill_tok_per_s:
+        lines.append(f"a prompt alone is read at {format_value(server.prefill_tok_per_s, 'token/s')}")
     return lines
 
 

@@ -47,17 +47,17 @@ class ProbeTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """Status and headers of an answer, when its request was sent, and its body to be read."""
+    """Status and headers of an answer, when its request went, and its body to be read."""
 
     status: int
     headers: Mapping[str, str]
-    sent: float
+    start: float
     body: AsyncIterator[bytes]
 
 
 @asynccontextmanager
 async def exchange(target: ProbeTarget, method: str, path: str, body: bytes = b"") -> AsyncIterator[HttpAnswer]:
-    """An answer with its body still to come; ProbeFault for what is no HTTP. `sent` is after the connection is open."""
+    """An answer with its body still to come; ProbeFault for what is no HTTP. `start` is after the connection is open."""
     address = target.address
     secure = ssl.create_default_context() if address.secure else None
     try:
@@ -75,9 +75,9 @@ async def exchange(target: ProbeTarget, method: str, path: str, body: bytes = b"
         writer.write(_head(target, method, path, body) + body)
         async with asyncio.timeout(target.silence_s):
             await writer.drain()
-            sent = asyncio.get_running_loop().time()
+            start = asyncio.get_running_loop().time()
             status, headers = await _status(reader)
-        yield HttpAnswer(status=status, headers=headers, sent=sent, body=_body(reader, headers))
+        yield HttpAnswer(status=status, headers=headers, start=start, body=_body(reader, headers))
     except TimeoutError:
         raise ProbeFault(f"sends nothing for {target.silence_s:g} s") from None
     except asyncio.IncompleteReadError:
@@ -167,7 +167,7 @@ async def lines(answer: HttpAnswer) -> AsyncIterator[bytes]:
         yield buffer
 
 
-async def whole(target: ProbeTarget, answer: HttpAnswer, most: int = MOST_BODY) -> bytes:
+async def in_one_piece(target: ProbeTarget, answer: HttpAnswer, most: int = MOST_BODY) -> bytes:
     """The body in one piece."""
     pieces, size = [], 0
     async with asyncio.timeout(target.silence_s):
@@ -184,7 +184,7 @@ async def get(target: ProbeTarget, path: str) -> bytes:
     async with exchange(target, "GET", path) as answer:
         if answer.status != 200:
             raise await fault_of(target, answer)
-        return await whole(target, answer)
+        return await in_one_piece(target, answer)
 
 
 async def fault_of(target: ProbeTarget, answer: HttpAnswer) -> ProbeFault:
@@ -194,10 +194,10 @@ async def fault_of(target: ProbeTarget, answer: HttpAnswer) -> ProbeFault:
         place = target.words(answer.headers.get("location", "nowhere").partition("?")[0])
         return ProbeFault(f"redirects to {place}, which was not followed: probe the address itself", status)
     try:
-        said = target.words(_message(await whole(target, answer, PIECE)))
+        message = target.words(_message(await in_one_piece(target, answer, PIECE)))
     except (ProbeFault, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-        said = ""
-    why = f" ({said})" if said else ""
+        message = ""
+    why = f" ({message})" if message else ""
     if status in (401, 403):
         return ProbeFault(f"refuses with status {status}{why}: --api-key-env names the variable that holds its key", status)
     if status == 429 or (status == 503 and "retry-after" in answer.headers):

@@ -71,8 +71,8 @@ def points_of(run: StageRun) -> list[StepPoint]:
     points = []
     for clean in (True, False):  # a stage without a clean gap has its prompts in them
         for batch in np.unique(batches) if not points else ():
-            every = batches == batch
-            choices = (every & (waits == 0), every & (begins == 0)) if clean else (every,)
+            among_all = batches == batch
+            choices = (among_all & (waits == 0), among_all & (begins == 0)) if clean else (among_all,)
             among = next((choice for choice in choices if choice.sum() >= LEAST_GAPS), None)
             if among is not None:
                 step = typical(seconds[among])
@@ -109,20 +109,20 @@ def fitted(points: Sequence[StepPoint]) -> StepFit | None:
     weights = np.sqrt([min(point.gaps, 200) for point in points]) / seconds
     keep = [True, len(np.unique(inputs[:, 1])) > 1, len(np.unique(np.round(inputs[:, 2] / inputs[:, 1], -1))) > 1]
     while True:
-        chosen = np.flatnonzero(keep)
-        matrix = inputs[:, chosen] * weights[:, None]
+        columns = np.flatnonzero(keep)
+        matrix = inputs[:, columns] * weights[:, None]
         scale = np.linalg.norm(matrix, axis=0)
         values, _, rank, _ = np.linalg.lstsq(matrix / scale, seconds * weights, rcond=None)
         values = values / scale
-        below = [place for place, value in zip(chosen, values, strict=True) if place and (value <= 0 or rank < len(chosen))]
+        below = [place for place, value in zip(columns, values, strict=True) if place and (value <= 0 or rank < len(columns))]
         if not below:
             break
         keep[below[-1]] = False
     left_over = seconds * weights - matrix @ values
-    freedom = max(len(points) - len(chosen), 1)
+    freedom = max(len(points) - len(columns), 1)
     variance = np.linalg.pinv((matrix / scale).T @ (matrix / scale)) * float(left_over @ left_over) / freedom
     halves = NORMAL_END * np.sqrt(np.diag(variance)) / scale
-    value_of, half_of = dict(zip(chosen, map(float, values), strict=True)), dict(zip(chosen, map(float, halves), strict=True))
+    value_of, half_of = dict(zip(columns, map(float, values), strict=True)), dict(zip(columns, map(float, halves), strict=True))
     return StepFit(
         fixed_s=value_of[0], request_s=value_of.get(1), token_s=value_of.get(2), fixed_half=half_of[0], request_half=half_of.get(1),
         token_half=half_of.get(2), points=len(points),

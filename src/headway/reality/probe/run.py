@@ -1,6 +1,6 @@
 """A probe as it runs: every request reserved in the budget before it is sent, the first fault of the server the end of it.
 
-The requests run in a thread of their own, so that a notebook's loop is left alone and Ctrl-C keeps what was measured.
+The requests run in a thread of their own, so that a notebook's loop is due alone and Ctrl-C keeps what was measured.
 """
 
 from __future__ import annotations
@@ -113,13 +113,13 @@ class _Probe:
     async def _stage(self, stage: ProbeStage) -> None:
         """Users who each send a request when the last is answered; whatever ends it, its answers are kept."""
         answered, loads, clock = list[StreamedRequest](), list[ServerLoad](), asyncio.get_running_loop().time
-        left, begin = stage.requests, clock()
+        due, begin = stage.requests, clock()
         expect(stage.requests)
 
         async def user() -> None:
-            nonlocal left
-            while left > 0:
-                left -= 1
+            nonlocal due
+            while due > 0:
+                due -= 1
                 answered.append(await self._send(stage))
                 tick(1)
                 if stage.kind == SPARSE:

@@ -49,10 +49,10 @@ class Protocol:
 
     def body(self, prompt: str, output: int) -> bytes:
         """A request for an answer of so many tokens."""
-        said = {"prompt": prompt} if self.path == COMPLETIONS else {"messages": [{"role": "user", "content": prompt}]}
+        question = {"prompt": prompt} if self.path == COMPLETIONS else {"messages": [{"role": "user", "content": prompt}]}
         more = {"ignore_eos": True, "stream_options": {"include_usage": True}} if self.is_extended else {}
         model = {"model": self.model} if self.model else {}
-        return json.dumps(model | said | {"max_tokens": output, "stream": True, "temperature": 1.0} | more).encode()
+        return json.dumps(model | question | {"max_tokens": output, "stream": True, "temperature": 1.0} | more).encode()
 
 
 class _Events:
@@ -62,12 +62,12 @@ class _Events:
         self.start, self.most = start, most
         self.times: list[float] = []
         self.usage: tuple[int, int] | None = None
-        self.finished = self.done = False
+        self.is_finished = self.is_done = False
 
     @property
     def is_complete(self) -> bool:
         """Whether no more tokens are due."""
-        return self.finished or len(self.times) >= self.most
+        return self.is_finished or len(self.times) >= self.most
 
     def take(self, target: ProbeTarget, line: bytes, now: float) -> None:
         """Read a line of the stream."""
@@ -77,7 +77,7 @@ class _Events:
             return
         text = line[5:].strip()
         if text == b"[DONE]":
-            self.done = True
+            self.is_done = True
             return
         try:
             event: Any = json.loads(text)
@@ -101,7 +101,7 @@ class _Events:
         if any(isinstance(part, str) and part for part in (choice.get("text"), *texts)):
             self.times.append(now)
         if choice.get("finish_reason"):
-            self.finished = True
+            self.is_finished = True
         if len(self.times) > self.most + SPARE:
             raise ProbeFault(f"sends more than the {self.most} tokens that were asked for: it ignores max_tokens")
 
@@ -124,17 +124,17 @@ async def streamed(target: ProbeTarget, protocol: Protocol, prompt: str, output:
             raise ProbeFault("answers in one piece: it does not stream")
         if kind != "text/event-stream":
             raise ProbeFault(f"answers with {target.words(kind)}, not with a stream of events")
-        events = _Events(answer.sent, output)
+        events = _Events(answer.start, output)
         await _read(target, answer, events)
     if not events.times:
         raise ProbeFault("ends a stream without a token")
     if events.usage is not None and events.usage[1] > output + SPARE:
         raise ProbeFault(f"counts {events.usage[1]:,} output tokens where {output} were asked for: it ignores max_tokens")
-    counted = events.usage is not None and events.usage[1] > 0
+    has_counts = events.usage is not None and events.usage[1] > 0
     return StreamedRequest(
         start=events.start, times=tuple(events.times), prompt_tokens=events.usage[0] if events.usage else None,
-        output_tokens=events.usage[1] if events.usage and counted else len(events.times), is_counted=counted,
-        is_ended=events.done or events.finished, is_warm_up=is_warm_up,
+        output_tokens=events.usage[1] if events.usage and has_counts else len(events.times), is_counted=has_counts,
+        is_ended=events.is_done or events.is_finished, is_warm_up=is_warm_up,
     )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ async def _read(target: ProbeTarget, answer: HttpAnswer, events: _Events) -> Non
             async for line in lines(answer):
                 before = len(events.times), events.is_complete
                 events.take(target, line, clock())
-                if events.done:
+                if events.is_done:
                     return
                 if before != (len(events.times), events.is_complete):
                     patience.reschedule(clock() + (min(LINGER_S, target.silence_s) if events.is_complete else target.silence_s))
