@@ -74,12 +74,12 @@ def run(args: Probe) -> output.Answer:
     return answer
 
 
-def _numbers(args: Probe, name: str) -> tuple[Any, ...]:
+def _numbers(args: Probe, name: str) -> list[Any]:
     """Numbers of a field, one or several."""
     field = args.flags()[name].field
     field = schema.Field(integer=True, open_low=False, high=2**31) if name == "seed" else field
     values, _ = schema.axis(str(getattr(args, name)), field, schema.flag(name))
-    numbers = tuple(int(value) if field.integer else float(value) for value in schema.several(values))
+    numbers = [int(value) if field.integer else float(value) for value in schema.several(values)]
     if len(numbers) > 1 and name not in ("prompt", "output", "concurrency"):
         raise BadValue(schema.flag(name), getattr(args, name), "one value")
     return numbers

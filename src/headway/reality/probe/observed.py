@@ -122,7 +122,8 @@ def fitted(points: Sequence[StepPoint]) -> StepFit | None:
     freedom = max(len(points) - len(columns), 1)
     variance = np.linalg.pinv((matrix / scale).T @ (matrix / scale)) * float(left_over @ left_over) / freedom
     halves = NORMAL_END * np.sqrt(np.diag(variance)) / scale
-    value_of, half_of = dict(zip(columns, map(float, values), strict=True)), dict(zip(columns, map(float, halves), strict=True))
+    value_of = dict(zip(columns.tolist(), values.tolist(), strict=True))
+    half_of = dict(zip(columns.tolist(), halves.tolist(), strict=True))
     return StepFit(
         fixed_s=value_of[0], request_s=value_of.get(1), token_s=value_of.get(2), fixed_half=half_of[0], request_half=half_of.get(1),
         token_half=half_of.get(2), points=len(points),
