@@ -80,6 +80,7 @@ QUESTIONS = {
     "rack": ("hardware.questions:Rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
     "trend": ("hardware.questions:Trend", "chips by year (FLOP/byte, drain time, latency floor) or models by year"),
     "lecture": ("evidence.questions:Lecture", "the lecture behind headway: chapters, claims with your inputs, your model, flashcards"),
+    "lab": ("reality.lab.questions:Lab", "the lecture running here: a small real decoder, measured beside what is predicted of it"),
     "feistel": ("reality.question:Feistel", "Feistel ciphers and reversible networks: vectors, avalanche, differentials, couplings undone"),
     "sweep": ("study.questions:Sweep", "many questions of a file: any grid or list, on all cores, shards of a queue or a Dask cluster"),
     "ask": ("answers.questions:Ask", "a question kept in a TOML or JSON file, any of its values replaced by a flag"),

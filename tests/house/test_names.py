@@ -21,6 +21,7 @@ STOP = {
 EXCUSED: dict[tuple[str, str], str] = {
     ("economics/questions.py", "own"): "a keyword of the public price()",
     ("evidence/questions.py", "each"): "a keyword of the public score()",
+    ("reality/lab/questions.py", "every"): "the flag --every of `headway lab trains`",
     ("core/formula.py", "done"): "an argument of the public replay()",
     ("economics/cache/problem.py", "ways"): "a keyword of the public cache(), handed on to plan()",
     ("economics/speed_tiers.py", "ways"): "a keyword of the public speed ladder, handed on to plan()",

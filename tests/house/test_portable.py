@@ -39,6 +39,7 @@ GUARDED = {
     ("core.cores", "os.sched_getaffinity"): "asked for with hasattr: elsewhere all cores count",
     ("core.cores", "/sys/fs/cgroup/cpu.max"): "read where it is there: a process without such a limit has none",
     ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"): "as above", ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"): "as above",
+    ("answers.lab", "os.getloadavg"): "asked for with hasattr: elsewhere the load is not known",
     ("study.lock", "/proc/self/ns/pid"): "within suppress(OSError): without it the network card names the machine",
     ("study.lock", "/proc/sys/kernel/random/boot_id"): "as above",
     ("core.user_file", "os.set_blocking"): "of a named pipe alone, which Windows does not have",

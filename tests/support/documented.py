@@ -21,6 +21,7 @@ FILES = {
 OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.csv"}  # the same name for another kind of table
 ELSEWHERE = ("adding.md", "own_chip.md", "own_model.md", "own_runs.md", "own_trace.md", "python.md")  # whose commands own tests follow
 NEEDS_MORE = ("fit", "web", "sweep")  # whose input no fresh checkout has; that run until they are ended; that write a folder
+MEASURED = ("lab batch", "lab trains")  # which take seconds here, and whose answers are this machine's
 PLAIN = ("-o", "--plot", "--explain", "--picture")  # flags that leave the words of an answer alone, with a value each
 
 
@@ -28,7 +29,7 @@ def commands() -> list[list[str]]:
     """Every documented command, without `headway`, without the flags that change only where or how it is printed."""
     pages = [ROOT / "README.md", ROOT / "SKILL.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in ELSEWHERE)]
     lines = dict.fromkeys(line for page in pages for line in _lines(page))
-    return [_argv(line) for line in lines if line.split()[0] not in NEEDS_MORE]
+    return [_argv(line) for line in lines if line.split()[0] not in NEEDS_MORE and not line.startswith(MEASURED)]
 
 
 def _lines(page: Path) -> list[str]:

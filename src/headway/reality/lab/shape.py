@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from headway.core.errors import BadValue
 from headway.core.quantity import known
+from headway.core.schema import Field
 from headway.models.attention.grouped_query import Attention
 from headway.models.model import Block, Dense, Model, MoE, StoredPrecision, Vector
 
@@ -13,20 +15,35 @@ SOURCE = "shape of the lab's decoder"
 GATED = known(3, "matrices", "", "constant", "up, gate and down")
 
 
+def _size(high: int, text: str, low: int = 1) -> Field:
+    return Field(integer=True, low=low, open_low=False, high=high, help=text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabShape:
     """Sizes of a decoder: grouped-query attention, then routed experts, a shared expert, or both; without experts it is dense."""
 
-    layers: int = 4
-    hidden: int = 512
-    heads: int = 8
-    kv_heads: int = 2
-    head_dim: int = 64
-    experts: int = 64  # routed; 0: every token uses the shared expert alone
-    per_token: int = 4  # routed experts of one token
-    expert_width: int = 256
-    shared_width: int = 512  # 0: no shared expert
-    vocab: int = 2048
+    layers: Annotated[int, _size(256, "layers of the decoder")] = 2
+    hidden: Annotated[int, _size(65536, "width of the decoder")] = 512
+    heads: Annotated[int, _size(1024, "query heads")] = 8
+    kv_heads: Annotated[int, _size(1024, "KV heads, which divide the query heads")] = 2
+    head_dim: Annotated[int, _size(1024, "width of a head, an even number")] = 64
+    experts: Annotated[int, _size(4096, "routed experts of a layer; 0: every token uses the shared expert alone", 0)] = 64
+    per_token: Annotated[int, _size(4096, "routed experts of one token")] = 4
+    expert_width: Annotated[int, _size(65536, "inner width of a routed expert")] = 256
+    shared_width: Annotated[int, _size(65536, "inner width of the shared expert; 0: none", 0)] = 512
+    vocab: Annotated[int, _size(1_000_000, "tokens that there are", 2)] = 2048
+
+    def check(self) -> None:
+        """Raise BadValue for sizes that are no decoder."""
+        if self.heads % self.kv_heads:
+            raise BadValue("--kv-heads", self.kv_heads, f"a divisor of the {self.heads} query heads")
+        if self.head_dim % 2:
+            raise BadValue("--head-dim", self.head_dim, "an even number, whose halves are rotated")
+        if self.experts and self.per_token > self.experts:
+            raise BadValue("--per-token", self.per_token, f"at most the {self.experts} experts")
+        if not self.experts and not self.shared_width:
+            raise BadValue("--shared-width", self.shared_width, "a width, where there are no experts")
 
 
 def model_of(shape: LabShape) -> Model:

@@ -1,0 +1,160 @@
+"""One frame for experiments: what is predicted, written down before anything is measured, then what is measured, point by point.
+
+An experiment predicts in this process, by the laws that every verb replays; it measures in a process of its own, whose numerical library
+has a stated number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from headway.core.progress import tell
+from headway.core.units import Byte, Number, Second
+from headway.reality import threads
+from headway.reality.lab.shape import LabShape
+
+CHILD = "headway.reality.lab.child"
+WIDEST = 2.0  # high end of an interval over its low end, at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabSetup:
+    """What the user may choose of an experiment."""
+
+    shape: LabShape
+    quick: bool = False
+    seed: int = 0
+    threads: int = 1
+    context: int = 64  # tokens before each sequence's new one
+    batches: tuple[int, ...] = ()
+    interval: Second = 0.02
+    limit: int = 16
+    requests: int = 2000
+    step: tuple[float, float] | None = None  # seconds of a stated step: its base, and for each rider; None: the decoder's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedPoint:
+    """A point before it is measured; its numbers know the laws behind them."""
+
+    quantity: str
+    claim: str  # id of the claim that it tests
+    at: float  # along the experiment's axis
+    unit: str
+    value: Any
+    low: Any
+    high: Any
+
+    def plain(self) -> dict[str, Any]:
+        """As it is hashed and kept."""
+        numbers = {name: float(getattr(self, name)) for name in ("at", "value", "low", "high")}
+        return {"quantity": self.quantity, "claim": self.claim, "unit": self.unit} | numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredPoint:
+    """What one point measured."""
+
+    value: float
+    spread: float  # of its rounds, or of its sample: a share of the value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How quiet the machine was: empty reasons where it was."""
+
+    load: float  # processes that ran or waited to run before, on the mean of a minute
+    cores: int
+    reasons: tuple[str, ...] = ()
+
+
+Calibration = Mapping[str, Any]  # what the machine was measured to do before the prediction, as JSON holds it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A part of the lecture that runs here."""
+
+    name: str
+    title: str
+    claims: tuple[str, ...]  # that it tests
+    runs: str  # what is run, in a sentence
+    axis: str  # what its points lie along
+    setup: LabSetup
+    main: str  # quantity that its picture draws
+    memory: Callable[[LabSetup], Byte]
+    predict: Callable[[LabSetup, Calibration], Iterable[PredictedPoint]]
+    noise: Callable[[LabSetup, Mapping[str, Any]], Sequence[str]]  # reasons against a verdict, of what the process that measured says
+
+
+@dataclass(slots=True, kw_only=True)
+class LabRun:
+    """An experiment as it was run."""
+
+    experiment: Experiment
+    setup: LabSetup
+    calibration: Calibration
+    predictions: Sequence[PredictedPoint]
+    digest: str  # SHA-256 of the predictions
+    date: str
+    machine: str
+    noise: Noise
+    points: dict[int, MeasuredPoint] = field(default_factory=dict)  # by the place of their prediction
+    facts: dict[str, Any] = field(default_factory=dict)  # what the process that measured says at its end
+    interrupted: bool = False
+
+    def is_inside(self, place: int) -> bool | None:
+        """Whether a point lies in its interval; None where it was not measured."""
+        point, prediction = self.points.get(place), self.predictions[place]
+        return None if point is None else bool(prediction.low <= point.value <= prediction.high)
+
+    def document(self) -> dict[str, Any]:
+        """The run as it is kept in a file."""
+        points = [
+            prediction.plain() | ({"measured": point.value, "spread": point.spread} if (point := self.points.get(place)) else {})
+            for place, prediction in enumerate(self.predictions)
+        ]
+        return {
+            "experiment": self.experiment.name, "date": self.date, "machine": self.machine, "setup": asdict(self.setup),
+            "predictions_sha256": self.digest, "calibration": dict(self.calibration), "noise": asdict(self.noise), "facts": self.facts,
+            "interrupted": self.interrupted, "points": points,
+        }  # fmt: skip
+
+
+def digest(predictions: Sequence[PredictedPoint]) -> str:
+    """SHA-256 of predictions, which says later that they were not changed after measuring."""
+    return hashlib.sha256(json.dumps([prediction.plain() for prediction in predictions], sort_keys=True).encode()).hexdigest()
+
+
+Child = Callable[..., dict[str, Any]]
+Keep = Callable[[Mapping[str, Any]], None]
+
+
+def run(experiment: Experiment, setup: LabSetup, about: Mapping[str, Any], keep: Keep, child: Child = threads.in_child) -> LabRun:
+    """Calibrate, predict, write the prediction down, measure; an interrupt keeps the points so far.
+
+    `about` are date, machine and noise of the run; `keep` is told of the run before its first point and after its last.
+    """
+    request = {"experiment": experiment.name, "setup": asdict(setup)}
+    tell(f"{experiment.name}: the machine first, before the prediction")
+    calibration = child(CHILD, request | {"job": "calibrate"}, setup.threads)
+    predictions = list(experiment.predict(setup, calibration))
+    lab_run = LabRun(
+        experiment=experiment, setup=setup, calibration=calibration, predictions=predictions, digest=digest(predictions), **about
+    )
+    keep(lab_run.document())
+    tell(f"{len(predictions)} points predicted before the first is measured: sha256 {lab_run.digest}")
+
+    def hear(part: Sequence[Number]) -> None:
+        lab_run.points[int(part[0])] = MeasuredPoint(value=part[1], spread=part[2])
+
+    try:
+        plan = [prediction.plain() for prediction in predictions]
+        lab_run.facts = child(CHILD, request | {"job": "measure", "plan": plan}, setup.threads, hear)
+    except KeyboardInterrupt:
+        lab_run.interrupted = True
+    return lab_run

@@ -1,0 +1,61 @@
+"""The question of `lab`: which experiment runs here, how long, on which decoder."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from headway.core.question import FlagGroup, FlagRecord, Question, field
+from headway.reality.lab.catalogue import EXPERIMENTS
+from headway.reality.lab.shape import LabShape
+
+SHAPE = tuple(f.name for f in dataclasses.fields(LabShape))
+OF_TRAINS = ("every", "limit", "requests", "step", "serve")
+OF_SERVER = ("port",)
+MEASURED = ("quick", "save", "requests")  # that say nothing where trains are served
+RUNNING = ("quick", "seed", "threads", "limit_memory", "save", "context", *SHAPE, *OF_TRAINS, *OF_SERVER)
+
+
+class TrainFlags(FlagRecord):
+    """Trains."""
+
+    every = field("s", help="interval of departures (default 20 ms)", bare_most=1.0)
+    limit = field(word="N", integer=True, low=1, open_low=False, high=4096, help="seats of a train, which limit the batch (default 16)")
+    requests = field(word="N", integer=True, low=100, open_low=False, high=1_000_000, help="requests of each load (default 2,000)")
+    step = field(kind="text", word="BASE+SLOPE", help="a step that sleeps, such as 2ms+0.5ms: base and each rider (default: the decoder's)")
+    serve = field(kind="switch", help="serve the trains over HTTP on this machine, in OpenAI's protocol, until stopped", default=False)
+    port = field(word="N", integer=True, low=0, high=65535, open_low=False, help="port of --serve, 0 for a free one (default 8000)")
+
+
+class Lab(Question):
+    """The lecture running on this machine: experiments with a small real decoder, each beside what was predicted of it."""
+
+    verb, answered_by = "lab", "headway.answers.lab"
+    example = "lab"
+    pictures = (("points", "measured points over the predicted curve, with its interval"),)
+    modes = (
+        ("", "the experiments by chapter, and the claims that they test"),
+        ("trains", "random arrivals and a departure every interval: waits, seats taken, the longest response"),
+        ("trains --serve", "the same trains as a server that speaks OpenAI's protocol"),
+    )
+    groups = (
+        FlagGroup(TrainFlags, "trains"),
+        FlagGroup(LabShape, "decoder", searched=SHAPE),
+    )
+    subjects = ("experiment",)
+    edits = ()
+    no_edits = "a verb about a machine or a model; lab measures this machine, with a decoder of its own"
+    progress = "points measured"
+    experiment = field(choices=tuple(EXPERIMENTS), place="?", help="trains; none: a list of them")
+    quick = field(kind="switch", help="fewer points and rounds: under 20 s", default=False)
+    seed = field(integer=True, open_low=False, high=2**31, help="seed of weights, arrivals and tokens (default 0)")
+    threads = field(word="N", integer=True, low=1, open_low=False, high=1024, help="threads of the library that multiplies (default 1)")
+    context = field("token", integer=True, low=8, open_low=False, high=100_000, help="tokens that a sequence may have (default 64)")
+    limit_memory = field("byte", word="BYTES", low=1, open_low=False, help="refuse what would take more, before it begins")
+    save = field(kind="output", word="FILE.json", help="keep predictions, points, date and machine; written before the first point")
+
+    def idle(self) -> dict[str, str]:
+        """What is of an experiment, where none is named; what a server does not do."""
+        if not self.experiment:
+            return dict.fromkeys(RUNNING, f"headway lab {' or '.join(EXPERIMENTS)}")
+        idle: dict[str, str] = {} if self.experiment == "trains" else dict.fromkeys((*OF_TRAINS, *OF_SERVER), "headway lab trains")
+        return idle | (dict.fromkeys(MEASURED, "no --serve beside it") if self.serve else {"port": "headway lab trains --serve"})

@@ -1,0 +1,157 @@
+"""The experiment `trains`: random arrivals, a departure every interval, and a step that takes its real time."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.core.quantity import known
+from headway.core.trace import record
+from headway.core.units import Byte, Second
+from headway.laws.queueing.departures import timetable_wait_s, train_load, train_rate, worst_latency_s
+from headway.models.totals import kv_bytes_per_token, total_params
+from headway.reality.lab.clock import Clock
+from headway.reality.lab.decoder import random_decoder
+from headway.reality.lab.experiment import Calibration, Experiment, LabSetup, PredictedPoint
+from headway.reality.lab.platform import Passenger, Platform, TrainRun
+from headway.reality.lab.shape import LabShape, model_of
+from headway.reality.lab.train_work import DecoderStep, StatedStep, TrainWork
+from headway.simulation.timetable import random_timetable
+
+LOADS = (0.25, 0.5, 0.75, 0.9)  # of the seats
+WAIT, FILL, WORST = "mean wait", "seats taken", "longest response"
+DRAWS = 200  # timetables whose spread is the interval of so many requests
+SLEEPS = 40
+LATE = 0.05  # of an interval: a machine whose usual train leaves later is not quiet
+WORD = 4.0  # bytes of a number
+USUAL = LabSetup(shape=LabShape(layers=2, hidden=128, heads=4, kv_heads=2, head_dim=32, experts=16, per_token=2, expert_width=64,
+                                shared_width=128, vocab=512))  # fmt: skip
+
+
+def memory(setup: LabSetup) -> Byte:
+    """Bytes of the decoder and of the cache of all seats."""
+    model = model_of(setup.shape)
+    return float(total_params(model)) * WORD + setup.limit * setup.context * float(kv_bytes_per_token(model, WORD))
+
+
+def work(setup: LabSetup, clock: Clock, context: int) -> TrainWork:
+    """What a train does."""
+    if setup.step is not None:
+        return StatedStep(*setup.step, clock, setup.shape.vocab)
+    return DecoderStep(random_decoder(setup.shape, setup.seed), setup.limit, context)
+
+
+# -- predicted --------------------------------------------------------------------------------------------------------------------
+
+
+def predict(setup: LabSetup, calibration: Calibration) -> Iterator[PredictedPoint]:
+    """Waits, fill and the longest response, by load: the law, and how far as many requests scatter around it.
+
+    A sleep that ends late is a departure that leaves late.
+    """
+    late = known(calibration["late_s"], "late_s", "s", "measured", "this machine: how much later than asked its sleeps end")
+    interval, seats = (known(value, name, unit, "input", "the experiment") for value, name, unit in (
+        (setup.interval, "interval", "s"), (setup.limit, "seats", "")))  # fmt: skip
+    with record():
+        for load in LOADS:
+            rate = train_rate(known(load, "load", "", "input", "the experiment"), interval, seats)
+            wait, fill = timetable_wait_s(rate, interval, seats), train_load(rate, interval, seats)
+            waits, fills = scatter(float(rate), setup)
+            middle = statistics.mean(waits)
+            low, high = (wait * (end / middle) for end in _ends(waits))
+            yield PredictedPoint(quantity=WAIT, claim="TS-05", at=load, unit="s", value=wait, low=low, high=high + late)
+            low, high = _ends(fills)
+            yield PredictedPoint(quantity=FILL, claim="TS-13", at=load, unit="", value=fill, low=low, high=high)
+        worst = worst_latency_s(interval)
+        yield PredictedPoint(quantity=WORST, claim="TS-04", at=LOADS[0], unit="s", value=worst, low=interval, high=worst + late)
+
+
+def scatter(rate: float, setup: LabSetup) -> tuple[list[float], list[float]]:
+    """Mean waits and fills of so many requests in timetables that are drawn, not run."""
+    trains = max(2, round(setup.requests / (rate * setup.interval)))
+    waits, fills = [], []
+    for seed in range(DRAWS):
+        table = random_timetable(rate, setup.interval, setup.limit, trains, seed)
+        waits.append(statistics.fmean(boarding.departure_s - boarding.arrival_s for boarding in table.boardings))
+        fills.append(statistics.fmean(departure.riders for departure in table.departures) / setup.limit)
+    return waits, fills
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.05, 0.95))
+    return float(low), float(high)
+
+
+# -- measured, in a process of its own --------------------------------------------------------------------------------------------
+
+
+def calibrate(setup: LabSetup, clock: Clock) -> dict[str, Any]:
+    """How late sleeps end here."""
+    late = []
+    for _ in range(SLEEPS):
+        due = clock.now() + setup.interval / 10
+        clock.sleep_until(due)
+        late.append(clock.now() - due)
+    return {"late_s": statistics.median(late)}
+
+
+def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], clock: Clock, say: Callable[[Sequence[float]], None]) -> dict[str, Any]:
+    """Each load in turn, its points as they are known; how late departures were, how long steps took."""
+    late, steps, most = [], [], []
+    job = work(setup, clock, setup.context)
+    for load in dict.fromkeys(point["at"] for point in plan):
+        passengers, trains = ride(setup, load, job, clock)
+        waits = [passenger.departure - passenger.arrival for passenger in passengers]
+        figures = {
+            WAIT: (statistics.fmean(waits), statistics.stdev(waits) / len(waits) ** 0.5 / statistics.fmean(waits)),
+            FILL: (statistics.fmean(train.riders for train in trains) / setup.limit, 0.0),
+            WORST: (max(passenger.end - passenger.arrival for passenger in passengers), 0.0),
+        }
+        for place, point in enumerate(plan):
+            if point["at"] == load:
+                say((place, *figures[point["quantity"]]))
+        late += [train.departure - train.due for train in trains]
+        steps += [train.seconds for train in trains if train.riders]
+        most.append(max(train.riders for train in trains))
+    return {"late_s": statistics.median(late), "step_s": statistics.median(steps), "longest_step_s": max(steps), "most_riders": most}
+
+
+def ride(setup: LabSetup, load: float, job: TrainWork, clock: Clock) -> tuple[list[Passenger], list[TrainRun]]:
+    """Requests at a load of the seats, and the trains that took them, those in which the platform was still filling among them."""
+    rate = float(train_rate(load, setup.interval, setup.limit))
+    draw = np.random.default_rng((setup.seed, round(1000 * load)))
+    start = clock.now()
+    times = start + np.cumsum(draw.exponential(1 / rate, setup.requests))
+    passengers = [Passenger(arrival=time) for time in times.tolist()]
+    platform, trains = Platform(setup.limit, setup.interval, job, clock), list[TrainRun]()
+    queue = iter(passengers)
+    following = [next(queue, None)]
+
+    def arrived(now: Second) -> Iterator[Passenger]:
+        while (passenger := following[0]) is not None and passenger.arrival <= now:
+            yield passenger
+            following[0] = next(queue, None)
+
+    def goes_on(train: TrainRun) -> bool:
+        trains.append(train)
+        return following[0] is not None or bool(platform.waiting)
+
+    platform.run(arrived, goes_on)
+    return passengers, trains
+
+
+def noise(setup: LabSetup, facts: Mapping[str, Any]) -> list[str]:
+    """Trains that left late, and steps longer than the interval."""
+    late, longest = facts.get("late_s", 0.0) / setup.interval, facts.get("step_s", 0.0) / setup.interval
+    reasons = [f"the usual train left {late:.0%} of an interval late"] if late > LATE else []
+    return [*reasons, *([f"the usual step took {longest:.0%} of an interval"] if longest > 1 else [])]
+
+
+TRAINS = Experiment(
+    name="trains", title="trains that leave on time, full or not", claims=("TS-04", "TS-05", "TS-13"), main=WAIT, axis="load",
+    runs="requests arrive at random; every interval a train takes those that wait, up to its seats, for one real decode step",
+    setup=USUAL, memory=memory, predict=predict, noise=noise,
+)  # fmt: skip
