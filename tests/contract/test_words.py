@@ -263,10 +263,17 @@ def test_help__everyday_flags_first_and_all_of_them_on_request(cli: Cli) -> None
         assert flags[0] <= flags[1], verb
         parser = parser_of([verb])
         refused = schema.fields(Edits).keys() - parser.question.edits  # which no help names
-        hidden = {flag.spellings[-1] for flag in parser.flags.values() if flag.field.rare and flag.spellings and flag.name not in refused}
-        assert flags[0] == flags[1] - hidden, verb
+        shown = [flag for flag in parser.flags.values() if flag.spellings and flag.name not in refused]
+        long = {flag.name: next(word for word in flag.spellings if word.startswith("--")) for flag in shown}
+        hidden = {long[flag.name] for flag in shown if flag.field.rare}
+        brief = {long[flag.name] for flag in shown if flag.is_brief} - hidden - flags[0]  # on a line with others
+        assert flags[0] == flags[1] - hidden - brief, verb
+        assert len(short.splitlines()) <= 60, verb
+        names = ["-o" if flag == "--format" else flag for flag in brief]
+        assert all(re.search(rf"[:,]\s+{name}[,\n]", short) for name in names), verb
         if hidden:
             assert f"{len(hidden)} more flags: headway {verb} --help-all" in short
+        assert brief == set() or len(every.splitlines()) > 60, verb
         assert f"example: headway {verb} " in short
         assert short.splitlines()[0].startswith(f"usage: headway {verb}")
     plan = cli("plan", "--help").text

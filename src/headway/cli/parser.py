@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from headway.report.printed import PRINTED, Printed
 SHOWN_UNITS = ("s", "1/s", "byte", "byte/s")  # units of which help gives an example
 STATED_DEFAULT = re.compile(r"\(default [^()]*\)")
 HELP_ALL = "--help-all"
+MOST_LINES, WIDTH = 60, 140  # of an everyday help
 
 
 class Usage(HeadwayError):
@@ -47,7 +49,7 @@ class Parser(argparse.ArgumentParser):
             return
         field, settings = flag.field, dict[str, Any](default=argparse.SUPPRESS)
         about = pictures_of(self.question) if flag.name == "picture" else help_of(flag)
-        if flag.group == WHAT_IF.title and flag.name not in self.question.edits:
+        if self._is_refused(flag):
             about = argparse.SUPPRESS  # it is refused, with the reason
         if field.place:
             if field.place in "?*+":
@@ -68,13 +70,33 @@ class Parser(argparse.ArgumentParser):
     # -- help -------------------------------------------------------------------------------------------------------------------
 
     def format_help(self) -> str:
-        """Help text with everyday flags, an example, and the number of flags left out."""
-        rare = {flag.name for flag in self.flags.values() if flag.field.rare}
-        hidden = {action: action.help for action in self._actions if action.help != argparse.SUPPRESS and action.dest in rare}
-        for action in hidden:
-            action.help = argparse.SUPPRESS
+        """Help text with everyday flags, an example, and the flags left out: the rare ones, and of a long page what all verbs take."""
+        hidden = {flag.name for flag in self.flags.values() if flag.field.rare}
+        groups: dict[str, list[QuestionField]] = {}
+        for flag in self.flags.values():
+            if flag.is_brief and flag.name not in hidden and not self._is_refused(flag):
+                groups.setdefault(flag.group, []).append(flag)
+        text, brief = self._without(hidden), dict[str, list[str]]()
+        for title, flags in reversed(groups.items()):
+            if len(text.splitlines()) + sum(_named(group).count("\n") + 1 for group in brief.items()) < MOST_LINES:
+                break
+            hidden |= {flag.name for flag in flags}
+            text, brief = self._without(hidden), {title: [flag.spellings[0] for flag in flags], **brief}
+        more = [flag for flag in self.flags.values() if flag.field.rare and not self._is_refused(flag)]
+        told = f"{len(more)} more flags: {self.prog} {HELP_ALL}" if more else f"all flags: {self.prog} {HELP_ALL}" if brief else ""
+        return text + "".join(f"{line}\n" for line in (*map(_named, brief.items()), told) if line)
+
+    def _is_refused(self, flag: QuestionField) -> bool:
+        """Whether the verb takes no such edit; help does not name it."""
+        return flag.group == WHAT_IF.title and flag.name not in self.question.edits
+
+    def _without(self, names: set[str]) -> str:
+        """Help text without these flags."""
+        hidden = {action: action.help for action in self._actions if action.dest in names}
         try:
-            return self.every_flag() + (f"{len(hidden)} more flags: {self.prog} {HELP_ALL}\n" if hidden else "")
+            for action in hidden:
+                action.help = argparse.SUPPRESS
+            return self.every_flag()
         finally:
             for action, text in hidden.items():
                 action.help = text
@@ -204,6 +226,12 @@ class Parser(argparse.ArgumentParser):
         raise Usage(f"no flag {unknown!r}{offer} See {self.prog} --help")
 
 
+def _named(group: tuple[str, list[str]]) -> str:
+    """A group's title and its flags, without what they say."""
+    title, names = group
+    return textwrap.fill(f"{title}: {', '.join(names)}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
 class _HelpAll(argparse.Action):
     """`--help-all`: prints the help with every flag and ends the command, as `--help` does."""
 
@@ -218,7 +246,7 @@ class _HelpAll(argparse.Action):
 
 class _Help(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34, width=140)
+        super().__init__(prog, max_help_position=34, width=WIDTH)
 
 
 def _joined(argv: Sequence[str]) -> list[str]:

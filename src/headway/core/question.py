@@ -109,6 +109,7 @@ class FlagGroup:
     only: tuple[str, ...] = ()
     searched: tuple[str, ...] = ()  # set by a search unless the user does, so that help names no default
     into: str = ""  # the field whose text these make up together, as a SpelledRecord says
+    is_brief: bool = False  # named in one line of a long everyday help, and told by --help-all
 
     @property
     def speller(self) -> type[SpelledRecord]:
@@ -120,10 +121,10 @@ class FlagGroup:
         for name, (field, usual) in schema.fields(self.record).items():
             if name not in self.skip and (not self.only or name in self.only):
                 default = usual if issubclass(self.record, FlagRecord) else None
-                yield QuestionField(name, field, default, usual, self.title, name in self.searched, self.into)
+                yield QuestionField(name, field, default, usual, self.title, name in self.searched, self.into, self.is_brief)
 
 
-WHAT_IF = FlagGroup(Edits, "what if")
+WHAT_IF = FlagGroup(Edits, "what if", is_brief=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ class QuestionField:
     group: str = ""
     is_searched: bool = False
     into: str = ""
+    is_brief: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:

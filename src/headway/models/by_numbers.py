@@ -48,4 +48,4 @@ class ByNumbers(SpelledRecord):
         return f"({' '.join(f'{key}={value}' for key, value in parts.items())})"
 
 
-BY_NUMBERS = FlagGroup(ByNumbers, "a model by numbers, in place of MODEL", into="model")
+BY_NUMBERS = FlagGroup(ByNumbers, "a model by numbers, in place of MODEL", into="model", is_brief=True)

@@ -154,9 +154,9 @@ class CapacityQuestion(Question):
     refresh = "at once"
     groups = (
         FlagGroup(Load, "load: lists and ranges too (default batch 1, context 8,192)", only=("batch", "context")),
-        FlagGroup(Precision, "number formats", skip=("compute",)),
-        FlagGroup(Layout, OF_ENGINE, skip=("redundant",), searched=("tp", "replicas")),
-        FlagGroup(Assumptions, "assumption", only=("engine", "eager", "offload")),
+        FlagGroup(Precision, "number formats", skip=("compute",), is_brief=True),
+        FlagGroup(Layout, OF_ENGINE, skip=("redundant",), searched=("tp", "replicas"), is_brief=True),
+        FlagGroup(Assumptions, "assumption", only=("engine", "eager", "offload"), is_brief=True),
         OWN_RUNS,
         BY_NUMBERS,
     )

@@ -76,4 +76,4 @@ class Printed(FlagRecord):
         return [key.strip().replace("-", "_") for text in self.explain for key in text.split(",")]
 
 
-PRINTED = FlagGroup(Printed, "output, everywhere")
+PRINTED = FlagGroup(Printed, "output, everywhere", is_brief=True)

@@ -46,9 +46,9 @@ class Serve(Question):
     )
     groups = (
         FlagGroup(Load, "load: every number may be a list 1,2,4 or a range 1..512*2, 0..10+2"),
-        FlagGroup(Layout, "layout"),
-        FlagGroup(Precision, "number formats"),
-        FlagGroup(Assumptions, "assumptions (example defaults)"),
+        FlagGroup(Layout, "layout", is_brief=True),
+        FlagGroup(Precision, "number formats", is_brief=True),
+        FlagGroup(Assumptions, "assumptions (example defaults)", is_brief=True),
         FlagGroup(TypedPrice, "cost (or --price-metric NAME)"),
         OWN_RUNS,
         BY_NUMBERS,
@@ -71,7 +71,7 @@ class Fits(Question):
         ("models", "decode speed of each model, with its interval, by its size"),
     )
     groups = (
-        FlagGroup(Precision, "number formats (default: those that people share for the engine)", only=("weights", "kv")),
+        FlagGroup(Precision, "number formats (default: those that people share for the engine)", only=("weights", "kv"), is_brief=True),
         OWN_RUNS,
     )
     model = field(kind="model", place="?", help="models with commas: a row for each format (default: every recent open model)", default="")

@@ -13,4 +13,4 @@ class CalibrationChoice(FlagRecord):
     )
 
 
-OWN_RUNS = FlagGroup(CalibrationChoice, "your own runs")
+OWN_RUNS = FlagGroup(CalibrationChoice, "your own runs", is_brief=True)
