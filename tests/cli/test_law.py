@@ -79,7 +79,7 @@ def test_law__explanation_has_a_source_for_each_leaf(cli: Cli) -> None:
     document = cli.json("law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=8*h100.hbm_bw --explain result")
     inputs = document["explain"]["result"]["inputs"]
     assert (inputs["weight_byte"]["kind"], inputs["peak_flops"]["kind"]) == ("input", "datasheet")
-    assert inputs["mem_bw"]["equation"] == "hbm_bw * factor" and inputs["mem_bw"]["unit"] == "byte/s"
+    assert inputs["mem_bw"]["equation"] == "factor * hbm_bw" and inputs["mem_bw"]["unit"] == "byte/s"
     assert inputs["mem_bw"]["inputs"]["hbm_bw"]["name"] == "h100_sxm.hbm_bw"
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from headway.core import units
+from headway.core import spellings
 from headway.core.listing import format_value
 from headway.core.units import YEAR, number, parse, plain, show
 
@@ -39,7 +39,7 @@ def test_show__as_a_person_writes(unit: str) -> None:
     assert offenders == []
 
 
-@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit in units.SPELLINGS])
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit in spellings.SPELLINGS])
 def test_show__can_be_typed_again(unit: str) -> None:
     """Within the rounding of three digits."""
     for value in amounts(unit):

@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.answers import calibrations
 from headway.core import schema
+from headway.core.catalog import own_folders
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.notes import Notebook, noted
 from headway.core.question import FlagGroup, Question, name_of, question_of, refuse_idle
@@ -25,7 +26,7 @@ MACHINE = "system"  # a machine may be given by this name too, as the first func
 
 def answered(question: Question) -> tuple[Answer, Notebook]:
     """The answer of a question, and the notes on its models and machines; a field that says nothing in it is refused."""
-    with noted() as book:
+    with noted() as book, own_folders(question.catalog):
         refuse_idle(question)
         answer = calibrated(question)
         if any(question.flags()[name].spellings for name in question.entries()):
@@ -94,7 +95,7 @@ def result(
         answer.document = answer.documents[format]()
     borrowed = "; ".join(book.borrowed)
     output.settle(answer, book, borrowed, where, sort)
-    return Result(answer, ["headway", *(command or question.command())], borrowed)
+    return Result(answer, ["headway", *book.as_read(command or question.command())], borrowed)
 
 
 # -- functions of Python --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, cache_subject, cache_workload
 from headway.answers.cache_subject import CacheQuestion
-from headway.core import schema, units
+from headway.core import schema, spellings, units
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell, clean, computed, format_value, place_of, remade
 from headway.core.notes import note
@@ -335,7 +335,7 @@ def _charges(args: Cache, rates: Sequence[Any], holds: Sequence[Any]) -> list[An
 def _positive(text: str, unit: str, flag: str) -> float:
     value = units.parse(text, unit, flag)
     if not value > 0:
-        raise BadValue(flag, text, f"more than 0, such as {units.EXAMPLE[unit]}")
+        raise BadValue(flag, text, f"more than 0, such as {spellings.EXAMPLE[unit]}")
     return value
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments
 from headway.answers.no_effect import BATCHES, search_notes
-from headway.core import columns, quantity, schema, units
+from headway.core import columns, quantity, schema, spellings, units
 from headway.core.columns import unit
 from headway.core.errors import BadValue, HeadwayError, IllegalCombination, UnknownName
 from headway.core.listing import Listing, clean, format_value, heading
@@ -304,7 +304,7 @@ def _input(args: Solve) -> tuple[Any, Evaluate]:
 
 
 def _unit_of(word: str) -> str:
-    return word.lower() if word.lower() in units.SPELLINGS else ""
+    return word.lower() if word.lower() in spellings.SPELLINGS else ""
 
 
 def _unit_range(text: str, field: Field, name: str) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from headway.core import schema, units
+from headway.core import schema, spellings, units
 from headway.core.errors import BadValue, HeadwayError, nearest
 from headway.core.question import WHAT_IF, Question, QuestionField, completed
 from headway.report.printed import PRINTED, Printed
@@ -279,7 +279,7 @@ def help_of(flag: QuestionField) -> str:
         return field.help.replace("%", "%%")
     has_default = usual != "" and isinstance(usual, str | int | float)  # the sentence explains other defaults
     default = f" (default {usual if isinstance(usual, str | bool) else units.show(usual, field.unit, 6)})" if has_default else ""
-    example = f" (such as {units.EXAMPLE[field.unit]})" if not has_default and not field.bare and field.unit in SHOWN_UNITS else ""
+    example = f" (such as {spellings.EXAMPLE[field.unit]})" if not has_default and not field.bare and field.unit in SHOWN_UNITS else ""
     about = STATED_DEFAULT.sub("(default: searched)", field.help) if flag.is_searched else field.help
     return (about + default + example).replace("%", "%%")
 

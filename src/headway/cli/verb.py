@@ -68,6 +68,6 @@ def finish(answer: output.Answer, book: Notebook, printed: Printed, command: Seq
         output.describe(answer, borrowed)
     if printed.plot:
         output.draw(answer, printed.view(), printed.picture).save(printed.plot)
-    output.write(answer, printed.format, command)
+    output.write(answer, printed.format, book.as_read(command))
     if answer.status == FAILED and printed.format not in ("text", "md"):  # a script that reads rows is told why as well
         sys.stderr.write(f"headway: {' '.join(answer.words.headline.split())}\n")

@@ -13,18 +13,20 @@ A user's own file may say just `hbm_bw = "3350 GB/s"`.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import math
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.core import schema, units, user_file
+from headway.core import schema, spellings, user_file
 from headway.core.errors import BadFile, HeadwayError, UnknownName, nearest
 from headway.core.quantity import KINDS, known
 
@@ -32,6 +34,7 @@ PACKAGED = Path(__file__).parent.parent / "data"
 SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "sheets": ".toml", "cases": ".toml", "models": ".json",
           "calibrations": ".toml"}  # fmt: skip
 OF_USERS = ("calibrations",)  # kinds of which none ship
+in_use: ContextVar[tuple[str, ...]] = ContextVar("in_use", default=())  # folders of --catalog while a question is answered
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 
@@ -158,6 +161,16 @@ def user_folder() -> Path | None:
         return None
 
 
+@contextlib.contextmanager
+def own_folders(folders: tuple[str, ...]) -> Iterator[None]:
+    """Within this block facts that values name are sought in these folders of the user's too."""
+    token = in_use.set(folders)
+    try:
+        yield
+    finally:
+        in_use.reset(token)
+
+
 @functools.cache
 def default_catalog() -> Catalog:
     """The catalogue of a run without --catalog."""
@@ -248,9 +261,9 @@ def si(value: Any, unit: Any, q: schema.Field, name: str, path: Path) -> float:
     """A value in its stated unit as an SI number, or BadFile when it is illegal."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise BadFile(path, f"{name}: got value {value!r}; wants a number")
-    factor = units.factor_of(unit, q.unit) if isinstance(unit, str) else None
+    factor = spellings.factor_of(unit, q.unit) if isinstance(unit, str) else None
     if factor is None:
-        raise BadFile(path, f"{name}: got unit {unit!r}; wants a unit of {q.unit or 'a count'}, as in {units.EXAMPLE[q.unit]}")
+        raise BadFile(path, f"{name}: got unit {unit!r}; wants a unit of {q.unit or 'a count'}, as in {spellings.EXAMPLE[q.unit]}")
     wants = q.illegal(value * factor)
     if not unit and 0 < value < q.bare_least:
         wants = schema.with_unit(value, q)

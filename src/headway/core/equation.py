@@ -11,12 +11,12 @@ import re
 import textwrap
 import types
 import typing
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headway.core import units
 from headway.core.quantity import Sourced, known
+from headway.core.spellings import of_powers, powers, product
 from headway.core.trace import Call, Law, Traced
 
 NO_LIMIT = 1e60  # of any unit: only a limit that is not there is so large
@@ -350,30 +350,7 @@ def unit_of_operation(step: Call, units: list[str]) -> str:
 @functools.lru_cache(maxsize=MOST_KEPT)
 def _unit_of_result(name: str, *units: str) -> str:
     if name in ("multiply", "divide"):
-        powers = Counter(_powers(units[0]))
-        for part, power in _powers(units[1]).items():
-            powers[part] += power if name == "multiply" else -power
-        return _text_of(powers)
+        return of_powers(product(powers(units[0]), powers(units[1]), 1 if name == "multiply" else -1))
     if name == "power":
         return ""
     return next((unit for unit in units if unit), "")
-
-
-def _powers(unit: str) -> dict[str, int]:
-    powers: Counter[str] = Counter()
-    for place, side in enumerate(unit.split("/")):
-        for part in side.split("*"):
-            name, _, power = part.partition("^")
-            if name not in ("", "1"):
-                powers[name] += (int(power) if power else 1) * (-1 if place else 1)
-    return powers
-
-
-def _text_of(powers: Counter[str]) -> str:
-    above = [_power_text(part, power) for part, power in powers.items() if power > 0]
-    below = [_power_text(part, -power) for part, power in powers.items() if power < 0]
-    return "/".join(["*".join(above) or ("1" if below else ""), *below])
-
-
-def _power_text(part: str, power: int) -> str:
-    return part if power == 1 else f"{part}^{power}"

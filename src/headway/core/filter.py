@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from headway.core import columns, units
+from headway.core import columns, spellings, units
 from headway.core.errors import BadValue, UnknownName
 
 _TOKEN = re.compile(r"""\s*(?:(?P<op><=|>=|==|!=|=|<|>|\(|\)|,)|(?P<quote>"[^"]*"|'[^']*')|(?P<word>[^\s<>=!(),"']+))""")
@@ -115,7 +115,7 @@ def _read(text: str, value: Any, key: str) -> Any:
     if not isinstance(value, int | float):
         raise BadValue(f"--where {key}", text, "a column of numbers or texts")
     unit = columns.unit(key)
-    return units.parse(text, unit if unit in units.SPELLINGS else "", f"--where {key}")
+    return units.parse(text, unit if unit in spellings.SPELLINGS else "", f"--where {key}")
 
 
 def parse(text: str) -> Condition:

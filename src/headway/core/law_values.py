@@ -1,4 +1,4 @@
-"""Values of a law's arguments from text: numbers with units, lists and ranges as axes, facts, tuples, records and named constants.
+"""Values of a law's arguments from text: numbers with units, arithmetic, lists and ranges as axes, facts, tuples, records and constants.
 
 3.35TB/s   1,2,4   1..512*2   h100.hbm_bw   72*b200.hbm_bw   (1, 2, 4)   (count=160, lines=(...), floor=64ns)   LLAMA_70B_TP8
 """
@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from headway.core import quantity, units
+from headway.core.arithmetic import Quantity, names_fact, read
+from headway.core.equation import unit_of as unit_of_number
 from headway.core.errors import BadValue, HeadwayError, UnknownName, clip
 from headway.core.schema import Field, axis
+from headway.core.spellings import factor_of, of_powers, powers, sought
 
 Fact = Callable[[str, str], Any]  # text such as h100.hbm_bw, and its argument -> a number with its origin
 TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-_FACT = re.compile(r"(?:([\d.]+)\s*\*\s*)?([^\s*]*[A-Za-z][^\s*]*)\.([a-z][a-z_0-9]*)")
+_FACT = re.compile(r"[^\s*]*[A-Za-z][^\s*]*\.[a-z][a-z_0-9]*")
 _COUNTS = ("", "token")  # units of counts, where 8 stays a whole number
 _AMOUNTS = ("s", "byte", "flop", "token", "byte/s", "flop/s", "token/s", "byte/token", "flop/token", "1/s", "W")  # never below nothing
 
@@ -55,7 +58,7 @@ def members(text: str) -> list[str]:
 def values(text: str, hint: Any, name: str, reading: ValueSources) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Members of an argument's axis, and notes on dropped members; a single value is an axis of length 1."""
     unit = unit_of(hint)
-    if unit is None or unit == "bool" or "(" in text or _FACT.search(text):
+    if unit is None or unit == "bool" or text in reading.constants or (names_fact(text) and ".." not in text):
         return tuple(value(part, hint, name, reading) for part in members(text)), ()
     if text.strip() in ("inf", "infinity"):
         return (quantity.user_input(math.inf, name, unit),), ()
@@ -80,9 +83,10 @@ def value(text: str, hint: Any, name: str, reading: ValueSources) -> Any:
         if text.lower() not in TRUTHS:
             raise BadValue(name, text, "yes or no")
         return TRUTHS[text.lower()]
-    match = _FACT.fullmatch(text)
-    if match:
-        return _fact(match, unit or "", name, reading)
+    if _FACT.fullmatch(text):  # a model's name may have any letters
+        return _fact(text, unit or "", name, reading)
+    if names_fact(text):
+        return _reckoned(text, unit or "", name, reading)
     si_unit = same_unit(text) if unit == "*" else unit or ""
     if text in ("inf", "infinity"):
         return quantity.user_input(math.inf, name, si_unit)
@@ -96,41 +100,44 @@ def _number(number: float, name: str, unit: str) -> Any:
     return quantity.user_input(plain, name, unit)
 
 
-def _fact(match: re.Match[str], unit: str, name: str, reading: ValueSources) -> Any:
-    times_text, subject, key = match.groups()
-    number = reading.fact(f"{subject}.{key}", name)
+def _fact(text: str, unit: str, name: str, reading: ValueSources) -> Any:
+    number = reading.fact(text, name)
     fact_unit = getattr(number, "unit", unit)
     if unit not in ("*", fact_unit):
-        raise BadValue(
-            name, match[0], f"a quantity in {unit or 'a plain number'}, and {subject}.{key} is in {fact_unit or 'a plain number'}"
-        )
-    return number if times_text is None else number * _number(units.parse(times_text, "", name), "factor", "")
+        raise BadValue(name, text, f"a quantity in {unit or 'a plain number'}, and {text} is in {fact_unit or 'a plain number'}")
+    return number
+
+
+def _reckoned(text: str, unit: str, name: str, reading: ValueSources) -> Any:
+    """Arithmetic with facts, each of which keeps its origin."""
+
+    def fact(key: str) -> Quantity:
+        number = reading.fact(key, name)
+        return Quantity(number, powers(unit_of_number(number)))
+
+    quantity = read(text, unit, name, fact, lambda number, mark: _number(float(number), "factor", mark))
+    if not quantity.powers and unit != "*" and factor_of("", unit) is None:
+        raise BadValue(name, text, sought(unit))
+    units.say_read(text, float(quantity.number), of_powers(quantity.powers))
+    return quantity.number
+
+
+# What the number of an argument of any unit may be in.
+_ANY = ("", "byte", "s", "byte/s", "flop/s", "flop", "token", "USD", "USD/s", "W", "token/s", "1/s", "USD/token", "byte/token", "USD/Mtok")
 
 
 def same_unit(text: str) -> str:
     """The unit of a number whose argument takes any; "" for a bare number."""
-    match = re.fullmatch(r"\s*\$?[-+\d._eE]*?[\d.]\s*([^\d.,+-].*)?", text.partition("..")[0].partition(",")[0])
-    suffix = ("$" if text.strip().startswith("$") else "") + (match[1] or "" if match else "")
-    if not suffix.strip():
-        return ""
-    tables = (
-        "",
-        "byte",
-        "s",
-        "byte/s",
-        "flop",
-        "flop/s",
-        "token",
-        "USD",
-        "USD/s",
-        "W",
-        "token/s",
-        "1/s",
-        "USD/token",
-        "byte/token",
-        "USD/Mtok",
-    )
-    return next((unit for unit in tables if units.factor_of(suffix, unit) is not None), "")
+    first = text.partition("..")[0].partition(",")[0]
+    return next((unit for unit in _ANY if _is_quantity(first, unit)), "")
+
+
+def _is_quantity(text: str, unit: str) -> bool:
+    try:
+        units.parse(text, unit)
+    except BadValue:
+        return False
+    return True
 
 
 def _tuple(text: str, hint: Any, name: str, reading: ValueSources) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from headway.core import columns, units
+from headway.core import columns, spellings, units
 from headway.core.errors import BadValue, UnknownName
 from headway.core.trace import record
 
@@ -161,7 +161,7 @@ def format_value(value: Any, unit: str, digits: int = 3) -> str:
         return ", ".join(format_value(item, unit, digits) for item in value)
     if unit in ("", "token") and float(value).is_integer() and abs(value) < 1e6:
         return f"{value / 1000:g}k" if unit == "token" and value and value % 1000 == 0 else str(int(value))
-    known = unit in units.SPELLINGS or unit in ("USD/Mtok", "byte/token", "flop/token")
+    known = unit in spellings.SPELLINGS or unit in ("USD/Mtok", "byte/token", "flop/token")
     text = units.show(value, unit if known else "", digits)
     return text if known else f"{text} {unit}"
 

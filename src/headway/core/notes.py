@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,6 +16,15 @@ class Notebook:
     texts: list[str] = field(default_factory=list)  # in the order of the work
     remarks: list[str] = field(default_factory=list)  # on models and machines
     borrowed: list[str] = field(default_factory=list)  # costs that hypothetical chips borrow, which the sentence says
+    readings: dict[str, str] = field(default_factory=dict)  # arithmetic of the user's -> the number that was read
+
+    def as_read(self, words: Sequence[str]) -> list[str]:
+        """The words of a command with numbers in place of the arithmetic that was read as them."""
+        texts = sorted(self.readings, key=len, reverse=True)
+        if not texts:
+            return list(words)
+        value = re.compile(rf"(?<![^\s=,(])(?:{'|'.join(map(re.escape, texts))})(?![^\s,)])")
+        return [value.sub(lambda match: self.readings[match[0]], word) for word in words]
 
 
 _open: ContextVar[Notebook | None] = ContextVar("notebook", default=None)
@@ -39,6 +49,19 @@ def borrow(*notes: str) -> None:
     book = _open.get()
     if book is not None:
         book.borrowed += [note for note in dict.fromkeys(notes) if note not in book.borrowed]
+
+
+def read_as(text: str, number: str) -> None:
+    """Keep what a user's arithmetic was read as."""
+    book = _open.get()
+    if book is not None and text.strip() != number:
+        book.readings[text.strip()] = number
+
+
+def reading(text: str) -> str:
+    """What a text was read as, where it is arithmetic; else the text."""
+    book = _open.get()
+    return text if book is None else book.readings.get(text.strip(), text)
 
 
 @contextmanager

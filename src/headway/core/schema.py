@@ -16,7 +16,7 @@ from typing import Any
 
 from headway.core import quantity, units
 from headway.core.errors import BadValue, UnknownName
-from headway.core.notes import note
+from headway.core.notes import note, read_as, reading
 
 MOST = 1_000_000  # members of one axis
 RARE = "rare"  # beside a Field: its flag is left to --help-all
@@ -182,8 +182,8 @@ def _choice(text: str, q: Field, field: str) -> str:
 def _number(text: str, q: Field, field: str) -> float:
     if q.integer and "%" in text:
         raise BadValue(field, text, f"a whole number {q.range()}, which is no share".replace(" ,", ","))
-    is_bare = re.fullmatch(r"[\s\d.eE_+-]*", text)
-    value = units.parse(text + q.bare if q.bare and is_bare else text, q.unit, field)
+    is_bare = re.fullmatch(r"[\s\d.eE_+*/^()-]*", text)
+    value = units.parse(text, q.unit, field, q.bare)
     if is_bare and q.bare_most <= value < math.inf:
         of = f" {q.per}" if q.per else ""
         raise BadValue(field, text, f"a unit: {value:g} {q.unit}{of}? write {text.strip()}ms, or {text.strip()}s")
@@ -211,13 +211,13 @@ def _members(text: str, q: Field, field: str, most: int) -> Iterator[float]:
     match = re.fullmatch(r"(.+?)(?:([*])(.+)|(?<![eE])([+])(.+))?", rest.strip())
     if not match:
         raise BadValue(field, text, "a range such as 1..8, 1..512*2 or 0..10+2")
-    end, _, factor, _, step = match.groups()
+    end, times, factor, plus, step = match.groups()
     low, high = _number(start, q, field), _number(end, q, field)
     if high < low:
         raise BadValue(field, text, "a range whose end is not below its start")
-    if factor is not None:
-        return _geometric(low, high, units.parse(factor, "", field), q, field, (text, most))
-    return _arithmetic(low, high, _number(step, q, field) if step else 1.0, q, field, (text, most))
+    by = units.parse(factor, "", field) if factor else _number(step, q, field) if step else 1.0
+    read_as(text, f"{reading(start)}..{reading(end)}{times or plus or ''}{reading(factor or step or '')}")
+    return (_geometric if factor else _arithmetic)(low, high, by, q, field, (text, most))
 
 
 def _geometric(low: float, high: float, factor: float, q: Field, field: str, typed: tuple[str, int]) -> Iterator[float]:

@@ -1,16 +1,16 @@
-"""Text to SI and back: the only place where a prefix is read or written.
-
-Units of the project: byte, byte/s, flop, flop/s, s, W, USD, USD/s, token, 1 (counts and ratios).
-k = 1000 always; Ki = 1024. GB = 1e9 bytes, GiB = 2**30. A FLOP counts multiply and add separately (2 per multiply-add).
-"""
+"""Text to SI and back: the types of formulas, every quantity that is read, and numbers as a person writes them."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
+from decimal import Decimal
 from typing import Annotated, Any
 
+from headway.core import arithmetic, notes
 from headway.core.errors import BadValue
+from headway.core.spellings import YEAR, factor_of, powers, sought
 
 # Types of a formula's signature. `Any`, because a call takes scalars or arrays.
 Number = Annotated[Any, ""]
@@ -42,199 +42,73 @@ Metre = Annotated[Any, "m"]
 Truth = Annotated[Any, "bool"]
 ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence; divided by, it makes tokens a plain count
 
-DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
-YEAR = 365.25 * 86400.0  # s
-SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
-TIME = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
-        "d": 86400.0, "day": 86400.0, "days": 86400.0, "year": YEAR,
-        "years": YEAR} | {prefix + "s": scale for prefix, scale in SMALL.items()}  # fmt: skip
-PER = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
-
-
-def _prefixed(*names: str, prefixes: dict[str, float], scale: float = 1.0) -> dict[str, float]:
-    return {prefix + name: factor * scale for prefix, factor in prefixes.items() for name in names}
-
-
-_COUNT = DECIMAL | BINARY
-_BYTE = _prefixed("B", "byte", "bytes", prefixes=_COUNT) | _prefixed("bit", prefixes=DECIMAL, scale=0.125)
-_FLOP = _prefixed("FLOP", "flop", "FLOPs", prefixes=DECIMAL)
-_FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixes=DECIMAL)
-_FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"} | {prefix: DECIMAL[prefix] for prefix in "GTPE"}
-_USD = {"USD": 1.0, "$": 1.0, "usd": 1.0}
-# Dollars, and thousands of them with the prefix before or after their sign: k$87, $87k.
-_PRICE = _USD | {text: factor for prefix, factor in (DECIMAL | {"B": 1e9}).items() for text in (f"{prefix}USD", f"{prefix}$", f"${prefix}")}
-
-# For each unit of the project, all accepted spellings, with their factors to SI.
-SPELLINGS: dict[str, dict[str, float]] = {
-    "": _COUNT | {"B": 1e9, "%": 0.01, "x": 1.0},
-    "token": _COUNT | {"B": 1e9} | _prefixed("token", "tokens", "tok", "tk", prefixes=_COUNT),
-    "byte": _BYTE,
-    "byte/s": {f"{unit}/{per}": factor / seconds for unit, factor in _BYTE.items() for per, seconds in {"s": 1.0}.items()}
-    | {prefix + "bps": factor / 8 for prefix, factor in DECIMAL.items()},
-    "flop": _FLOP | {"": 1.0},
-    "flop/s": _FLOPS | {prefix: factor for prefix, factor in DECIMAL.items() if prefix},
-    "s": TIME,
-    "ms": {name: 1e3 * factor for name, factor in TIME.items()},  # of tables in ms
-    "1/s": {f"{prefix}/{per}": factor / seconds for prefix, factor in DECIMAL.items() for per, seconds in PER.items()},
-    "token/s": DECIMAL
-    | {
-        f"{prefix}{name}/{per}": factor / seconds
-        for prefix, factor in (DECIMAL | {"B": 1e9}).items()
-        for name in ("", "tok", "token", "tokens")
-        for per, seconds in PER.items()
-    },
-    "W": _prefixed("W", "watt", prefixes=DECIMAL) | {"mW": 1e-3},
-    "kg": {"kg": 1.0, "t": 1e3, "lb": 0.45359237},
-    "m^2": {"m^2": 1.0, "m2": 1.0},
-    "kg/m^2": {"kg/m^2": 1.0, "kg/m2": 1.0, "lb/ft^2": 0.45359237 / 0.3048**2},
-    "USD": _PRICE,
-    "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _PRICE.items() for per, seconds in PER.items()},
-    "USD/token": {
-        f"{name}/{prefix}{unit}": usd / factor
-        for name, usd in _PRICE.items()
-        for prefix, factor in DECIMAL.items()
-        for unit in ("tok", "token", "tokens")
-    },
-    "USD/token/s": {
-        f"{name}/{prefix}{unit}/{per}": usd / factor / seconds
-        for name, usd in _PRICE.items()
-        for prefix, factor in DECIMAL.items()
-        for unit in ("tok", "token", "tokens")
-        for per, seconds in PER.items()
-    },
-    "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _PRICE.items() for unit, factor in _BYTE.items()},
-    "USD/byte/s": {
-        f"{name}/{unit}/{per}": usd / factor / seconds
-        for name, usd in _PRICE.items()
-        for unit, factor in _BYTE.items()
-        for per, seconds in {**PER, "month": 365.25 / 12 * 86400}.items()
-    },
-}
-# Spellings of a unit made of others, as a whole.
-AS_UNIT: dict[str, dict[str, float]] = {
-    "W*s": {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "GJ": 1e9, "Wh": 3600.0, "kWh": 3.6e6, "MWh": 3.6e9, "GWh": 3.6e12},
-    "USD/W/s": {"$/kWh": 1 / 3.6e6, "USD/kWh": 1 / 3.6e6, "$/MWh": 1 / 3.6e9, "USD/MWh": 1 / 3.6e9, "$/J": 1.0, "USD/J": 1.0},
-}
-LENGTH = {"m": 1.0, "km": 1e3, "cm": 1e-2, "mm": 1e-3}
-EXAMPLE = {
-    "": "8 or 4k",
-    "token": "8k, 8Ki or 15T",
-    "byte": "80GB or 80GiB",
-    "byte/s": "3.35TB/s",
-    "flop": "1e25",
-    "flop/s": "989TFLOPS",
-    "s": "20ms or 2s",
-    "ms": "20ms or 2s",
-    "1/s": "40/s",
-    "token/s": "50M/s",
-    "W": "700W",
-    "kg": "1360kg",
-    "m^2": "0.72m^2",
-    "kg/m^2": "1200kg/m^2",
-    "USD": "$5",
-    "USD/s": "$2/h",
-    "USD/token": "$3/Mtok",
-    "USD/token/s": "$4.50/Mtok/h",
-    "USD/byte": "$10/GB",
-    "USD/byte/s": "$0.02/GB/month",
-    "byte/token": "70kB/token",
-    "flop/token": "2GFLOP/token",
-    "flop/byte": "295FLOP/B",
-    "s/token": "1us/token",
-    "1/token": "1/token",
-    "token*s": "8k token*s",
-    "USD/Mtok": "$3/Mtok",
-    "W*s": "3.6MJ or 1kWh",
-    "USD/W/s": "$0.08/kWh",
-    "USD/W": "$12/W",
-    "m": "1.2m",
-}
 _DIGITS = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)"
 _NUMBER = re.compile(rf"\s*([$]?)\s*({_DIGITS})\s*(.*?)\s*", re.ASCII | re.IGNORECASE)
 
 
-def parse(text: str, unit: str, field: str = "value") -> float:
-    """SI value of `text`, which must be a quantity of `unit`; a bare number is in SI.
+def parse(text: str, unit: str, field: str = "value", bare: str = "") -> float:
+    """SI value of `text`, which must be a quantity of `unit`, or arithmetic that makes one; a bare number is in SI, or in `bare`.
 
     Raises BadValue, naming the field and an example, for a unit of another kind, NaN, infinity or no number.
 
-    >>> parse("3.35 TB/s", "byte/s"), parse("80 GiB", "byte"), parse("8k", "token"), parse("20ms", "s")
-    (3350000000000.0, 85899345920.0, 8000.0, 0.02)
+    >>> parse("3.35 TB/s", "byte/s"), parse("80 GiB", "byte"), parse("8k", "token"), parse("32*1.2TB/s", "byte/s")
+    (3350000000000.0, 85899345920.0, 8000.0, 38400000000000.0)
     """
+    value = _plain(text, unit, bare)
+    if value is None and arithmetic.is_arithmetic(text):
+        return _reckoned(text, unit, field, bare)
+    if value is None or not math.isfinite(value):
+        raise BadValue(field, text, sought(unit) if value is None else f"a finite number ({sought(unit)})")
+    return value
+
+
+def _plain(text: str, unit: str, bare: str = "") -> float | None:
+    """SI value of a number and its unit, None of any other text."""
     match = _NUMBER.fullmatch(text) if len(text) < 100 else None
-    wants = f"a quantity in {unit}, such as {example(unit)}" if unit else f"a number, such as {EXAMPLE['']}"
     if not match:
-        raise BadValue(field, text, wants)
+        return None
     dollar, digits, suffix = match.groups()
-    suffix = "$" + suffix if dollar else suffix
-    number = float(digits)
-    if not math.isfinite(number):
-        raise BadValue(field, text, f"a finite number ({wants})")
-    factor = factor_of(suffix, unit)
-    if factor is None or not math.isfinite(number * factor):
-        raise BadValue(field, text, wants)
+    number, factor = float(digits), factor_of(("$" + suffix if dollar else suffix) or bare, unit)
+    return number if not math.isfinite(number) else None if factor is None else number * factor
+
+
+def _reckoned(text: str, unit: str, field: str, bare: str) -> float:
+    """SI value of arithmetic, said to whoever prints the command; a result without a unit is one of `bare`."""
+    quantity = arithmetic.read(text, unit, field, lambda name: _exact(_catalogued(name, field)))
+    factor = 1 / arithmetic.multiple(unit) if quantity.powers else factor_of(bare, unit)
+    if factor is None:
+        raise BadValue(field, text, sought(unit))
+    number = float(quantity.number)
+    say_read(text, number * factor if quantity.powers else number, unit if quantity.powers else "")
     return number * factor
 
 
-def factor_of(suffix: str, unit: str) -> float | None:
-    """Factor from `suffix` to SI `unit`, or None when it is no spelling of that unit.
+def say_read(text: str, number: float, unit: str) -> None:
+    """Note what arithmetic was read as; the name of a fact stays as it is typed."""
+    if not arithmetic.names_fact(text, alone=True):
+        notes.read_as(text, spelled(number, unit))
 
-    >>> factor_of("kB/token", "byte/token"), factor_of("B/s", "byte/token")
-    (1000.0, None)
+
+def _exact(fact: Any) -> arithmetic.Quantity:
+    return arithmetic.Quantity(Decimal(repr(float(fact))), powers(getattr(fact, "unit", "")))
+
+
+def _catalogued(name: str, field: str) -> Any:
+    return importlib.import_module("headway.hardware.fact").of_user(name, field)  # facts are packages above: this is no import of theirs
+
+
+def spelled(number: float, unit: str) -> str:
+    """A quantity as one types it, to the last digit.
+
+    >>> spelled(38.4e12, "byte/s"), spelled(1 / 3, "s"), spelled(67108864, "token"), spelled(1.4e11, "")
+    ('38.4TB/s', '0.3333333333333333s', '67108864', '1.4e11')
     """
-    compact = suffix.replace(" ", "")
-    if compact == "" and unit not in ("USD/s",):  # a bare price never means dollars per second
-        return 1.0
-    return SPELLINGS[unit].get(compact) if unit in SPELLINGS else _compound_factor(compact, unit)
-
-
-def _compound_factor(suffix: str, unit: str) -> float | None:
-    """Factor to SI of a unit made of others, such as byte/token or USD/W/s, or None when it is no spelling of that unit."""
-    if suffix in AS_UNIT.get(unit, {}):
-        return AS_UNIT[unit][suffix]
-    (above, below), (typed_above, typed_below) = _sides(unit), _sides(suffix)
-    if (len(above), len(below)) != (len(typed_above), len(typed_below)):
-        return None
-    up = [_part_factor(typed, part) for typed, part in zip(typed_above, above, strict=True)]
-    down = [_part_factor(typed, part) for typed, part in zip(typed_below, below, strict=True)]
-    product = 1.0
-    for scale in up:
-        if scale is None:
-            return None
-        product *= scale
-    for scale in down:
-        if scale is None:
-            return None
-        product /= scale
-    return product
-
-
-def _sides(text: str) -> tuple[list[str], list[str]]:
-    """Units above and below the line of a fraction."""
-    above, *below = text.split("/")
-    return [part for part in above.split("*") if part not in ("", "1")], below
-
-
-def _part_factor(typed: str, unit: str) -> float | None:
-    if unit.endswith("^2"):
-        scale = _part_factor(typed.removesuffix("^2"), unit.removesuffix("^2")) if typed.endswith("^2") else None
-        return None if scale is None else scale * scale
-    if unit == "m":
-        return LENGTH.get(typed)
-    if unit == "Mtok":
-        scale = SPELLINGS["token"].get(typed)
-        return None if scale is None else scale / 1e6
-    return SPELLINGS[unit].get(typed) if unit in SPELLINGS and typed else None
-
-
-def example(unit: str) -> str:
-    """A quantity of a unit as a person types it.
-
-    >>> example("byte/s"), example("byte/token")
-    ('3.35TB/s', '70kB/token')
-    """
-    return EXAMPLE.get(unit) or f"1 {unit}"
+    if unit in ("", "token"):
+        digits = [str(int(number))] if number % 1 == 0 and abs(number) < _WRITTEN_OUT else []
+        texts = (*digits, f"{number:.6g}".replace("e+", "e"), repr(number))
+        return next(text for text in texts if float(text) == number)
+    short = show(number, unit, 9).replace(" ", "").replace(",", "")
+    return short if _plain(short, unit) == number else f"{number!r}{'/s' if unit == '1/s' else unit}"
 
 
 _STEPS = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
@@ -257,6 +131,7 @@ _MONEY = {"USD": (1.0, ""), "USD/Mtok": (1.0, ""), "USD/s": (3600.0, "/h"), "USD
 _MAGNITUDES = [(1e12, 1e12, "T"), (1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # least value, scale, suffix
 _TIMES = ((2 * YEAR, YEAR, "years"), (86400.0, 86400.0, "d"), (3600.0, 3600.0, "h"), (120.0, 60.0, "min"), (1.0, 1.0, "s"),
           (1e-3, 1e-3, "ms"), (1e-6, 1e-6, "us"), (1e-9, 1e-9, "ns"), (1e-12, 1e-12, "ps"))  # fmt: skip
+_WRITTEN_OUT = 1e9  # below it every digit of a whole number is typed
 _SHORTEST, _LONGEST = 1e-4, 1e6  # between them a number is written out, beyond them with an exponent
 _EXPONENT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d{2,3})(?![\w.])")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from headway.core import catalog as facts
-from headway.core import schema, units
+from headway.core import schema, spellings
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, check_known
 from headway.core.quantity import Sourced, default
@@ -105,7 +105,7 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
         raise UnknownName(f"{kind} fact", key, fields)
     value = getattr(record, key)
     if value is None:
-        usual = "..." if key in PEAKS else units.EXAMPLE[fields[key].unit].split(" or ")[0]
+        usual = "..." if key in PEAKS else spellings.EXAMPLE[fields[key].unit].split(" or ")[0]
         example = LINK_EXAMPLES.get(key, usual)
         hint = "; a decode step at a context needs none" if key in PEAKS else ""
         raise MissingFact(subject, key, f"give it with --set {kind}.{key}={example}{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from headway.core import catalog as facts
@@ -16,6 +17,7 @@ from headway.hardware.system import System, system
 from headway.models import config, describe
 
 CONTEXT = default(8192, "context", "token", "context at which kv_read_bytes_per_token is taken")
+_is_read: ContextVar[bool] = ContextVar("is_read", default=False)  # while a fact is
 EXAMPLES = "h100.hbm_bw, gb200-nvl72.chips or deepseek-v3.active_params"
 
 
@@ -37,6 +39,17 @@ def fact(text: str, field: str = "fact", catalog: Catalog | None = None) -> Any:
     if where.find("systems", name) or _is_machine(name, where):
         return _of_system(system(name, where), key, name)
     return _of_model(name, key, where)
+
+
+def of_user(text: str, field: str) -> Any:
+    """A fact that a value of the user's names; the file of a fact may name none, so that no file needs itself."""
+    if _is_read.get():
+        raise BadValue(field, text, "a number: a file names no fact")
+    token = _is_read.set(True)
+    try:
+        return fact(text, field, facts.open_catalog(facts.in_use.get()))
+    finally:
+        _is_read.reset(token)
 
 
 def _is_machine(name: str, where: Catalog) -> bool:

@@ -10,7 +10,7 @@ from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.schema import Field
-from headway.core.units import EXAMPLE
+from headway.core.spellings import EXAMPLE
 from headway.hardware.chip import bandwidth, memory_size
 from headway.laws import tiers as laws
 

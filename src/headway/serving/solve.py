@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.core import columns, units
+from headway.core import columns, spellings, units
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import input_text
 from headway.core.quantity import known
@@ -78,7 +78,7 @@ def condition(text: str) -> Condition:
     if right.replace("-", "_") in SERVE:
         return Condition(column, right.replace("-", "_"), None)
     unit = columns.unit(column)
-    return Condition(column, right, units.parse(right, unit if unit in units.SPELLINGS else "", f"--so-that {column}"))
+    return Condition(column, right, units.parse(right, unit if unit in spellings.SPELLINGS else "", f"--so-that {column}"))
 
 
 def _numbers(table: Table, key: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway import QUESTIONS
 from headway.cli.parser import help_of
-from headway.core import schema, units
+from headway.core import schema, spellings, units
 from headway.core.catalog import default_catalog
 from headway.core.errors import BadValue, check_known
 from headway.core.listing import heading
@@ -128,7 +128,7 @@ def control(flag: QuestionField) -> dict[str, Any]:
     kind = field.kind or ("choice" if field.choices else "number")
     about = help_of(flag).replace("%%", "%")
     default = re.search(r"\(default:? ([^()]*)\)", about)
-    example = str(units.EXAMPLE.get(field.unit, field.unit)) if field.unit else HINTS.get(flag.name, "")  # a bare number needs none
+    example = str(spellings.EXAMPLE.get(field.unit, field.unit)) if field.unit else HINTS.get(flag.name, "")  # a bare number needs none
     return {
         "name": name, "flag": "" if field.place else flag.word, "label": label(name), "help": about,
         "kind": kind if kind in CONTROLS else "text", "choices": [choice for choice in field.choices if choice and kind == "choice"],

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from headway.core import units, user_file
+from headway.core import spellings, units, user_file
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.core.records import record_of
@@ -221,7 +221,7 @@ def read_number(text: str, unit: str) -> float:
     """A number as people type one: 5,100, 5.1k, 24 ms, $0.40, 11 %."""
     plain = text.strip().replace(",", "").removesuffix("/token").removesuffix("/Mtok").strip()
     read_as = READ_UNITS.get(unit, unit)
-    return units.parse(plain, read_as if read_as in units.SPELLINGS else "", "answer")
+    return units.parse(plain, read_as if read_as in spellings.SPELLINGS else "", "answer")
 
 
 NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
