@@ -1,7 +1,8 @@
 """The ground floor: units, numbers that know their source, formulas that explain themselves, the catalogue, tables and errors.
 
-Holds        units (text to SI and back), spellings (words of units), arithmetic (of values, as text), quantity (a number with its source), trace (numbers that record calls and operations), formula
-             (laws, and replay of what was recorded), equation (what a law's source says about a call, recorded arithmetic as text),
+Holds        units (text to SI and back), spellings (words of units), arithmetic (in values, as text), quantity (a number with its
+             source), trace (numbers that record calls and operations), formula (laws, and replay of what was recorded), equation (what a
+             law's source says about a call, recorded arithmetic as text),
              explain (the tree behind a number), mermaid (that tree as a diagram), files (written whole), user_file (files that users name,
              read through one guard), code_store (compiled code kept where nobody else can write), csv_text (rows of CSV), measured (ranges
              of measured cells), schema (fields of a record as flags), records (from declared data), catalog (facts from files), age (how

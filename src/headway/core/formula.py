@@ -19,12 +19,15 @@ REGISTRY: dict[str, Law] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def formula(source: str, empirical: str = "") -> Callable[[F], F]:
-    """Mark a pure function as a law; `source` is paper, section, equation; `empirical` waives the unit check, with the reason."""
+def formula(source: str, empirical: str = "", gives: str = "") -> Callable[[F], F]:
+    """Mark a pure function as a law; `source` is paper, section, equation; `empirical` waives the unit check, with the reason.
+
+    `gives` is the argument of other laws that it computes, besides the one of its own name.
+    """
 
     def wrap(run: F) -> F:
         name = getattr(run, "__name__", "formula")
-        law = Law(name, run.__module__.removeprefix("headway.laws."), source, empirical, run)
+        law = Law(name, run.__module__.removeprefix("headway.laws."), source, empirical, run, gives)
         if name in REGISTRY and REGISTRY[name].run.__module__ != run.__module__:
             raise ValueError(f"two laws are named {name}: in {REGISTRY[name].module} and {law.module}")
         REGISTRY[name] = law
