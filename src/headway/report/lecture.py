@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from headway.core.listing import Listing, format_value
 from headway.core.quantity import Sourced
 from headway.core.trace import Call, Traced
 from headway.evidence import claims as ledger
-from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.claims.claim import KINDS, LAW, Claim, claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.chapters import Chapter, DisputedPoint, claim_rows, statement
@@ -74,7 +75,7 @@ def _claim_lines(row: ClaimRow) -> Iterator[str]:
     origin = "follows from the lecture" if figure == "-" else f"lecture: {figure}"
     recomputed = lecture.recomputed_text(row)
     middle = "" if recomputed == "-" else f"; recomputed: {recomputed}"
-    yield f"           {origin}{middle}; {row.verdict}{cause}"
+    yield f"           {origin}{middle}; {row.verdict}{cause}" + ("" if row.kind in (LAW, row.verdict) else f"; by {row.kind}")
 
 
 def _next_line(page: Chapter) -> str:
@@ -138,6 +139,7 @@ def claim_fields(claim_id: str) -> dict[str, Any]:
 
 CLAIM_VIEW = ("figure", "stated", "by_hand", "recomputed", "today", "verdict")
 EXACT = 1e-9  # relative, of the claims that are algebra
+MOST_LAWS = 40  # lines of laws; a prediction by the step model has hundreds
 OPEN_END = 1e9  # upper end from which a claim's range counts as open
 
 
@@ -157,7 +159,7 @@ def headline(claim: Claim, row: dict[str, Any]) -> str:
     start = f"{row['id']} {row['verdict']}{cause}"
     part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), None)
     if part is None:
-        return start + (": an observation, which no law gives" if claim.empirical else "")
+        return f"{start}: {KINDS[claim.kind]}"
     value, beside = format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
     other_verdicts = [other_part["verdict"] for other_part in row["parts"] if other_part["verdict"] and other_part is not part]
     more = ", ".join(f"{other_verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(other_verdicts))
@@ -199,6 +201,8 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
         yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
     if any(part["verdict"] and part["name"] not in claim.ranges for part in row["parts"]):
         yield f"tolerance: {claim.tolerance}"
+    if row["parts"] and claim.kind != LAW:
+        yield f"{claim.kind}: {KINDS[claim.kind]}"
     if claim.worked:
         yield f"by hand: {claim.worked}"
     for key in ("cause", "note"):
@@ -210,7 +214,7 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
     if row["parts"]:
         yield "how (all of it with --explain recomputed):"
         part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), row["parts"][0])
-        yield from law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set())
+        yield from itertools.islice(law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set()), MOST_LAWS)
 
 
 def _inputs(inputs: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -75,6 +75,15 @@ def balance(inputs: ClaimInputs) -> Token:
 
 
 FACTS = "facts.toml"  # facts shared by several claims
+LAW, COUNT, BOUND, PREDICTION, MEASUREMENT, NOT_ARITHMETIC = "law", "count", "bound", "prediction", "measurement", "not arithmetic"
+KINDS = {  # what decides a claim
+    LAW: "the laws, with the claim's own inputs",
+    COUNT: "counted from the catalogue and from public facts",
+    BOUND: "the lowest and the highest figure that public facts allow",
+    PREDICTION: "headway's own, with its 90 % interval, beside what was measured",
+    MEASUREMENT: "an experiment decides it, and has not run here",
+    NOT_ARITHMETIC: "it states nothing that a law, a count or an experiment gives",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +103,7 @@ class Claim:
     note: str = ""
     source: str = ""
     worked: str = ""  # recomputation by hand, in words, for a claim without a function
-    empirical: bool = False
+    kind: str = LAW  # what decides it, of KINDS
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)  # units of parts that differ from `unit`
     stated: Mapping[str, float] = dataclasses.field(default_factory=dict)
     reference: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -126,6 +135,8 @@ def _claim(row: dict[str, Any], group: dict[str, Any], facts: dict[str, Any]) ->
         inputs[name] = known(fact["value"], name, fact["unit"], "claim", fact["source"], fact.get("date", "undated"))
         if "today" in fact:
             today[name] = fact["today"]
+    if row.get("kind", LAW) not in KINDS:
+        raise ValueError(f"{row['id']}: kind {row['kind']!r} is not one of {', '.join(KINDS)}")
     return record_of(Claim, row, group=group["group"], title=group["title"], inputs=inputs, today=today)
 
 

@@ -10,15 +10,16 @@ from typing import Any
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.quantity import known
 from headway.core.trace import record
-from headway.evidence.claims import costs, experts, racks, roofline, training
-from headway.evidence.claims.claim import RECOMPUTE, Claim, ClaimInputs, Parts, claims
+from headway.evidence.claims import costs, experts, public, racks, roofline, training
+from headway.evidence.claims.claim import MEASUREMENT, NOT_ARITHMETIC, RECOMPUTE, Claim, ClaimInputs, Parts, claims
 from headway.hardware.chip import chip
 from headway.hardware.memory_tier import tier
 from headway.hardware.rack_facts import rack_facts
 from headway.hardware.system import system
 
 AGREES, ROUNDING, DIFFERS = "agrees", "rounding", "differs"
-NOT_COMPUTABLE, NOT_YET = "not computable", "not yet computed"
+NOT_YET = "not yet computed"
+WITHOUT_FIGURES = {MEASUREMENT: "not yet measured", NOT_ARITHMETIC: "not arithmetic"}  # verdict by kind of claim
 WORST_FIRST = (DIFFERS, ROUNDING, AGREES)
 EXACT, TIGHT, ROUND, ORDER = 1e-9, 0.01, 0.25, 3.0  # relative differences; ORDER is a factor, up or down
 
@@ -60,7 +61,7 @@ def _near(value: float, target: float, relative: float) -> bool:
     return abs(value - target) <= relative * abs(target) * (1 + 1e-12)
 
 
-GROUPS = (costs, experts, racks, roofline, training)  # whose functions register themselves
+GROUPS = (costs, experts, public, racks, roofline, training)  # whose functions register themselves
 
 
 def computable() -> list[str]:
@@ -162,6 +163,7 @@ class ClaimRow:
     recomputed: float | None
     unit: str
     tolerance: str
+    kind: str
     verdict: str
     cause: str
     note: str
@@ -221,7 +223,7 @@ def _row(claim: Claim) -> ClaimRow:
         )
         for name, value in (figures or {}).items()
     )  # fmt: skip
-    verdict = NOT_COMPUTABLE if claim.empirical else NOT_YET
+    verdict = WITHOUT_FIGURES.get(claim.kind, NOT_YET)
     if parts:
         verdict = worst([part.verdict for part in parts if part.verdict])
     first, tolerance = next((part for part in parts if part.verdict == verdict), None), claim.tolerance
@@ -233,7 +235,7 @@ def _row(claim: Claim) -> ClaimRow:
     )
     return ClaimRow(
         id=claim.id, group=claim.group, claim=claim.claim, stated=first.stated if first else None,
-        recomputed=first.recomputed if first else None, unit=first.unit if first else claim.unit, tolerance=tolerance, verdict=verdict,
+        recomputed=first.recomputed if first else None, unit=first.unit if first else claim.unit, tolerance=tolerance, kind=claim.kind, verdict=verdict,
         cause=claim.cause, note=claim.note, today=first.today if first else None, reference=first.reference if first else None,
         stated_text=claim.stated_text, source=claim.source, parts=parts, inputs=inputs,
     )  # fmt: skip

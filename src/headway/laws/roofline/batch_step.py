@@ -176,6 +176,16 @@ def kv_of_crossing(active_params: Number, weight_byte: Byte, ratio: Token, cross
     return weight_byte * active_params / (ratio * crossing) * ONE_TOKEN
 
 
+@formula(source=CLAIMS + "AP-03: AP-04 solved for the context")
+def crossing_of_kv(active_params: Number, weight_byte: Byte, ratio: Token, kv_bytes: BytePerToken) -> Token:
+    """Context at which a model's KV reads take as long as its arithmetic, both at peak rates.
+
+    >>> round(crossing_of_kv(100e9, 1.0, 300.0, 1666.67))  # the lecture's model, whose price steps at 200 K
+    200000
+    """
+    return weight_byte * active_params / (ratio * kv_bytes) * ONE_TOKEN
+
+
 ONE_FLOP: FlopPerToken = 1.0  # the board counts a multiply and its add as one FLOP
 ONE_BYTE: Byte = 1.0  # the board adds parameters to bytes
 BOARD_RATIO: Token = 300.0  # the board's FLOPs over bandwidth

@@ -1,0 +1,235 @@
+"""Claims that the lecture's own equations do not decide: figures counted from the catalogue, bounds from public facts, a prediction.
+
+Of a bound the figures end in `, at least` and `, at most`; so do the ends of a prediction's interval.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core.quantity import default, known
+from headway.evidence.claims.claim import ClaimInputs, Parts, recomputes
+from headway.laws.architecture.params import sparsity
+from headway.laws.rack import cable_count, star_links
+from headway.laws.roofline.balance import compute_s_per_token, mfu, sent_s
+from headway.laws.roofline.batch_step import batch_compute_s, context_multiple, crossing_of_kv
+from headway.laws.sample import quantile, share_within, spread_ratio, years_of_growth
+from headway.laws.scaling.power_laws import params_at_ratio
+
+QUARTERS = tuple(known(share, f"{name} quartile", "", "constant", "definition") for share, name in ((0.25, "lower"), (0.75, "upper")))
+KNEES_SINCE = 2025  # models of the lecture's own time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFigures:
+    """What is counted of a model; None where it has no such figure, or it is not public."""
+
+    year: int | None
+    context: Any
+    kv_heads: Any
+    head_width: Any
+    kv_per_param: Any
+
+
+@functools.cache
+def models() -> tuple[ModelFigures, ...]:
+    """Figures of every model of the catalogue."""
+    from headway.models.config import catalogue_index
+
+    return tuple(_figures(row["name"]) for row in catalogue_index())
+
+
+def _figures(name: str) -> ModelFigures:
+    from headway.models import totals
+    from headway.models.config import model
+    from headway.models.describe import releases
+
+    entry, release = model(name), releases().get(name)
+    heads = [block.attention for block in entry.blocks if hasattr(block.attention, "kv_heads")]
+    one_byte = default(1, "bytes per cache element", "byte", "fp8")
+    kept = float(totals.kv_bytes_per_token(entry, one_byte)) / float(totals.active_params(entry))
+
+    def figure(value: float, of: str, unit: str) -> Any:
+        return known(value, f"{of} of {name}", unit, "config", entry.origin or entry.source)
+
+    return ModelFigures(
+        year=None if release is None else int(release.year), context=entry.max_context,
+        kv_heads=figure(max(int(part.kv_heads) for part in heads), "KV heads", "") if heads else None,
+        head_width=figure(max(int(part.head_dim) for part in heads), "width of heads", "") if heads else None,
+        kv_per_param=figure(kept, "KV bytes per token and active parameter", "byte/token") if kept else None,
+    )  # fmt: skip
+
+
+def _of_all(field: str, year: int | None = None, since: int = 0) -> tuple[Any, ...]:
+    """A figure of all models that have it, of a year or since one."""
+    values = ((entry.year or 0, getattr(entry, field)) for entry in models())
+    return tuple(value for at, value in values if value is not None and at >= since and year in (None, at))
+
+
+@recomputes("AP-07")
+def heads_of_models(inputs: ClaimInputs) -> Parts:
+    """Share of the catalogue's models with few KV heads, and with heads of the stated width."""
+    heads, widths = _of_all("kv_heads"), _of_all("head_width")
+    return {
+        "share of models with 1 to 8 KV heads": share_within(heads, inputs.fewest, inputs.most),
+        "share of models with heads 128 wide": share_within(widths, inputs.head_width, inputs.head_width),
+        "models counted": known(len(heads), "models with KV heads", "", "derived", "the catalogue"),
+    }
+
+
+@recomputes("CW-01")
+def contexts_by_year(inputs: ClaimInputs) -> Parts:
+    """Median context of the catalogue's models by year of release."""
+    before, then, now = (quantile(_of_all("context", year), 0.5) for year in (2023, 2025, 2026))
+    return {
+        "median of 2023 over 8 K": before / inputs.before,
+        "median of 2025": then,
+        "median of 2026 over that of 2025": now / then,
+        "median of 2026 over 200 K": now / inputs.plateau,
+    }
+
+
+@recomputes("AP-03")
+def knees_of_models(inputs: ClaimInputs) -> Parts:
+    """Context at which a model's KV reads take as long as its arithmetic: the quartiles of recent models."""
+    kept = _of_all("kv_per_param", since=KNEES_SINCE)
+
+    def knee(probability: Any) -> Any:
+        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(kept, probability))
+
+    return {
+        "knee of the middle half, at least": knee(QUARTERS[1]),  # the most cache, the earliest knee
+        "knee of the middle half, at most": knee(QUARTERS[0]),
+        "step over the median knee": inputs.crossing / knee(0.5),
+    }
+
+
+@recomputes("AP-18")
+def price_over_cost(inputs: ClaimInputs) -> Parts:
+    """Prices of open models over their computed cost, and the spread of one model's price over hosts."""
+    from headway.economics.inversion.priors import priors
+
+    return {
+        "price over cost, at least": priors().markup_output,
+        "price over cost, at most": priors().markup_input,
+        "dear host over cheap host, output": spread_ratio(priors().host_spread_output, inputs.deviations),
+    }
+
+
+@recomputes("CW-08")
+def years_to_a_month_of_work(inputs: ClaimInputs) -> Parts:
+    """Years until bandwidth alone has grown by the cost of a month's context, at the slowest and the fastest of three generations."""
+    factor = context_multiple(inputs.context, inputs.crossing, inputs.dense)
+    gain = inputs.rubin_bw / inputs.a100_bw / (inputs.rubin_peak / inputs.a100_peak)
+    return {
+        "years until bandwidth has grown enough, at least": years_of_growth(factor, inputs.rubin_bw / inputs.b200_bw, inputs.fast_years),
+        "years until bandwidth has grown enough, at most": years_of_growth(factor, inputs.h100_bw / inputs.a100_bw, inputs.slow_years),
+        "bandwidth's gain on arithmetic, A100 to Rubin": gain,
+        "years at that gain": years_of_growth(factor, gain, inputs.all_years),
+    }
+
+
+@recomputes("KT-13")
+def tiers_of_a_rack(inputs: ClaimInputs) -> Parts:
+    """Host memory and flash of a rack over its HBM."""
+    hbm, memory = inputs.chips * inputs.chip_hbm, inputs.chips * inputs.chip_dram
+    flash = inputs.trays * inputs.drives * inputs.drive
+    return {"host memory over HBM": memory / hbm, "flash over HBM": flash / hbm, "host memory": memory, "flash": flash}
+
+
+@recomputes("RK-02")
+def racks_of_a_site(inputs: ClaimInputs) -> Parts:
+    """Racks that the power of a site feeds, its overhead taken off."""
+    return {
+        "racks, at least": inputs.first_power / (inputs.rack_power * inputs.usual_overhead),
+        "racks, at most": inputs.site_power / (inputs.rack_power * inputs.best_overhead),
+        "racks by the site's own count of chips": inputs.buildings * inputs.building_chips / inputs.chips,
+    }
+
+
+@recomputes("RK-04")
+def limits_of_a_rack(inputs: ClaimInputs) -> Parts:
+    """How much of each limit a rack takes."""
+    used = inputs.trays + inputs.switch_trays + inputs.shelves + inputs.managers
+    return {
+        "space: rack units in use": used / inputs.rack_units,
+        "weight over what a cabinet carries": inputs.weight / inputs.cabinet_limit,
+        "weight over what a floor is built for": inputs.weight / inputs.footprint / inputs.floor_limit,
+        "power over what its shelves give with spares": inputs.power / (inputs.shelves * inputs.shelf_power * inputs.half),
+        "cooling: power over what air takes away": inputs.power / inputs.air_limit,
+        "connectors: pairs of a chip over those of its connector": inputs.links * inputs.pairs / inputs.connector_pairs,
+    }
+
+
+@recomputes("RK-08")
+def form_or_barrier(inputs: ClaimInputs) -> Parts:
+    """What NVLink joined in Hopper's generation over a Blackwell rack, and the pairs of the rack after Rubin over Blackwell's."""
+    blackwell = cable_count(star_links(inputs.blackwell, inputs.links), inputs.pairs)
+    ultra = cable_count(star_links(inputs.ultra, inputs.ultra_links), inputs.ultra_pairs)
+    return {
+        "Hopper's largest domain over Blackwell's rack": inputs.dgx_gh200 / inputs.blackwell,
+        "pairs of Rubin Ultra's rack over those of GB200's": ultra / blackwell,
+        "Hopper's rack over its box": inputs.nvl32 / inputs.box,
+    }
+
+
+@recomputes("FS-08")
+def size_from_compute(inputs: ClaimInputs) -> Parts:
+    """Parameters of a routed model from its training FLOP, by total over active of two models of its time."""
+    active = params_at_ratio(inputs.flop, inputs.ratio)
+    least = active * sparsity(inputs.mixtral_total, inputs.mixtral_active)
+    return {
+        "parameters, at least": least,
+        "parameters, at most": active * sparsity(inputs.glam_total, inputs.glam_active),
+        "active parameters": active,
+        "weights at bf16, at least": least * inputs.bf16,
+    }
+
+
+@recomputes("FS-09")
+def memory_of_spending(inputs: ClaimInputs) -> Parts:
+    """Memory's share of capital spending if all servers were GB200 NVL72."""
+    from headway.economics.chip_cost import parts
+    from headway.hardware.system import system
+
+    memory = parts(system("gb200-nvl72"))[-1]
+    return {
+        "memory's share of capital spending, at least": memory.share_of_machine_lo * inputs.few_servers,
+        "memory's share of capital spending, at most": memory.share_of_machine_hi * inputs.many_servers,
+        "share of a server's price that half of the spending takes": inputs.half / inputs.many_servers,
+    }
+
+
+@recomputes("OT-13")
+def tokens_of_training(inputs: ClaimInputs) -> Parts:
+    """The largest published count of training tokens, and the stock of public text."""
+    return {"tokens, at least": inputs.published, "tokens, at most": inputs.stock}
+
+
+@recomputes("EX-02")
+def prefill_of_palm(inputs: ClaimInputs) -> Parts:
+    """Share of the peak that headway predicts for prompts of PaLM-540B on TPU v4, and the time that gathering its weights takes beside it."""
+    from headway.hardware.edit import edit
+    from headway.hardware.system import system
+    from headway.models.totals import active_params
+    from headway.performance.estimate import estimate
+    from headway.performance.layout import Layout
+    from headway.performance.workload import Load
+    from headway.serving.serve import deployment
+
+    prompt, one = default(2048, "prompt", "token", "as in the paper"), default(1, "prompts, and their output", "", "prompts alone")
+    machine = edit(system("1xtpu-v4"), "chip.hbm", 1.5e12)  # holds what is gathered in time
+    case = replace(deployment("palm-540b", machine, Layout(), Load(batch=one, prompt=prompt, output=one)), calibration=None)
+    params = active_params(case.model)
+    at_peak = prompt * compute_s_per_token(params, machine.chip.need("peak_bf16"))
+    values = estimate(case)
+    gathered = sent_s(params * inputs.weight_byte * (1 - 1 / inputs.chips), inputs.link_bw)
+    arithmetic = batch_compute_s(inputs.prompts * inputs.length / inputs.chips, params, inputs.peak)
+    return {
+        "prefill MFU, at least": mfu(at_peak, values["ttft_hi_s"]),
+        "prefill MFU, at most": mfu(at_peak, values["ttft_lo_s"]),
+        "prefill MFU, expected": mfu(at_peak, values["ttft_s"]),
+        "gathering the weights over arithmetic": gathered / arithmetic,
+    }
