@@ -192,11 +192,12 @@ def configs() -> list[dict[str, Any]]:
 
 
 def test_ap_07__share_of_configs_by_their_own_keys() -> None:
-    """Independent of the readers: plain keys of the files. Some families name their KV heads otherwise, so that the share is near, not equal."""
+    """By plain keys of the files, without the readers; some families name their KV heads otherwise: near, not equal."""
     heads = [config.get("num_key_value_heads", config.get("num_attention_heads")) for config in configs()]
     plain = [count for count in heads if isinstance(count, int)]
     assert len(plain) > 200
-    assert figures("AP-07")["share of models with 1 to 8 KV heads"] == pytest.approx(sum(count <= 8 for count in plain) / len(plain), abs=0.06)
+    share = sum(count <= 8 for count in plain) / len(plain)
+    assert figures("AP-07")["share of models with 1 to 8 KV heads"] == pytest.approx(share, abs=0.06)
 
 
 def test_cw_01__medians_of_the_published_contexts() -> None:

@@ -43,13 +43,14 @@ def models() -> tuple[ModelFigures, ...]:
 
 def _figures(name: str) -> ModelFigures:
     from headway.models import totals
+    from headway.models.attention.grouped_query import Attention
     from headway.models.config import model
     from headway.models.describe import releases
 
     entry, release = model(name), releases().get(name)
-    heads = [block.attention for block in entry.blocks if hasattr(block.attention, "kv_heads")]
+    heads = [block.attention for block in entry.blocks if isinstance(block.attention, Attention)]
     one_byte = default(1, "bytes per cache element", "byte", "fp8")
-    kept = float(totals.kv_bytes_per_token(entry, one_byte)) / float(totals.active_params(entry))
+    cache = float(totals.kv_bytes_per_token(entry, one_byte)) / float(totals.active_params(entry))
 
     def figure(value: float, of: str, unit: str) -> Any:
         return known(value, f"{of} of {name}", unit, "config", entry.origin or entry.source)
@@ -58,7 +59,7 @@ def _figures(name: str) -> ModelFigures:
         year=None if release is None else int(release.year), context=entry.max_context,
         kv_heads=figure(max(int(part.kv_heads) for part in heads), "KV heads", "") if heads else None,
         head_width=figure(max(int(part.head_dim) for part in heads), "width of heads", "") if heads else None,
-        kv_per_param=figure(kept, "KV bytes per token and active parameter", "byte/token") if kept else None,
+        kv_per_param=figure(cache, "KV bytes per token and active parameter", "byte/token") if cache else None,
     )  # fmt: skip
 
 
@@ -94,10 +95,10 @@ def contexts_by_year(inputs: ClaimInputs) -> Parts:
 @recomputes("AP-03")
 def knees_of_models(inputs: ClaimInputs) -> Parts:
     """Context at which a model's KV reads take as long as its arithmetic: the quartiles of recent models."""
-    kept = _of_all("kv_per_param", since=KNEES_SINCE)
+    caches = _of_all("kv_per_param", since=KNEES_SINCE)
 
     def knee(probability: Any) -> Any:
-        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(kept, probability))
+        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(caches, probability))
 
     return {
         "knee of the middle half, at least": knee(QUARTERS[1]),  # the most cache, the earliest knee
@@ -152,9 +153,9 @@ def racks_of_a_site(inputs: ClaimInputs) -> Parts:
 @recomputes("RK-04")
 def limits_of_a_rack(inputs: ClaimInputs) -> Parts:
     """How much of each limit a rack takes."""
-    used = inputs.trays + inputs.switch_trays + inputs.shelves + inputs.managers
+    height = inputs.trays + inputs.switch_trays + inputs.shelves + inputs.managers
     return {
-        "space: rack units in use": used / inputs.rack_units,
+        "space: rack units in use": height / inputs.rack_units,
         "weight over what a cabinet carries": inputs.weight / inputs.cabinet_limit,
         "weight over what a floor is built for": inputs.weight / inputs.footprint / inputs.floor_limit,
         "power over what its shelves give with spares": inputs.power / (inputs.shelves * inputs.shelf_power * inputs.half),
@@ -210,7 +211,7 @@ def tokens_of_training(inputs: ClaimInputs) -> Parts:
 
 @recomputes("EX-02")
 def prefill_of_palm(inputs: ClaimInputs) -> Parts:
-    """Share of the peak that headway predicts for prompts of PaLM-540B on TPU v4, and the time that gathering its weights takes beside it."""
+    """Share of the peak that headway predicts for prompts of PaLM-540B on TPU v4, and the time of gathering its weights."""
     from headway.hardware.edit import edit
     from headway.hardware.system import system
     from headway.models.totals import active_params
@@ -219,9 +220,9 @@ def prefill_of_palm(inputs: ClaimInputs) -> Parts:
     from headway.performance.workload import Load
     from headway.serving.serve import deployment
 
-    prompt, one = default(2048, "prompt", "token", "as in the paper"), default(1, "prompts, and their output", "", "prompts alone")
+    prompt, single = default(2048, "prompt", "token", "as in the paper"), default(1, "prompts, and their output", "", "prompts alone")
     machine = edit(system("1xtpu-v4"), "chip.hbm", 1.5e12)  # holds what is gathered in time
-    case = replace(deployment("palm-540b", machine, Layout(), Load(batch=one, prompt=prompt, output=one)), calibration=None)
+    case = replace(deployment("palm-540b", machine, Layout(), Load(batch=single, prompt=prompt, output=single)), calibration=None)
     params = active_params(case.model)
     at_peak = prompt * compute_s_per_token(params, machine.chip.need("peak_bf16"))
     values = estimate(case)
