@@ -75,6 +75,7 @@ QUESTIONS = {
     "compare": ("hardware.questions:Compare", "machines or models side by side: ratios to the first, per chip, per dollar, per watt"),
     "update": ("economics.questions:Update", "price tables of your own, read again from the price packages installed here"),
     "show": ("evidence.questions:Show", "one model, chip or system: its facts and their sources"),
+    "measure": ("reality.measure.questions:Measure", "this machine as it runs: rates, bandwidth, calls; a chip file that every verb takes"),
     "new": ("hardware.questions:New", "a catalogue file of a chip of your own, to fill in"),
     "list": ("hardware.questions:List", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
     "rack": ("hardware.questions:Rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
@@ -92,7 +93,7 @@ QUESTIONS = {
     "web": ("web.questions:Web", "the verbs as pages in a browser: a plan, the lecture's blackboard, traffic, prices"),
     "mcp": ("web.questions:Mcp", "the verbs as tools of an assistant, over the Model Context Protocol"),
 }  # fmt: skip
-ACTS = ("ask", "schema", "new", "update", "probe", "web", "mcp")  # verbs that do something, or print what is no answer
+ACTS = ("ask", "schema", "measure", "new", "update", "probe", "web", "mcp")  # verbs that do something, or print what is no answer
 _HOME = {verb: "answers.asked" for verb in QUESTIONS if verb not in ACTS} | _HOME  # of `law` there is a function that returns numbers
 __all__ = sorted(_HOME)
 

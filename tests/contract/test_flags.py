@@ -94,6 +94,6 @@ def test_flags__of_slow_verbs(base: str, cli: Cli) -> None:
 
 
 def test_bases__name_every_verb() -> None:
-    # they write files, serve, ask a server, or take no flag of an answer
-    elsewhere = {"fit", "web", "mcp", "new", "ask", "schema", "sweep", "update", "probe"}
+    # they write files, serve, ask a server, follow from the machine, or take no flag of an answer
+    elsewhere = {"fit", "web", "mcp", "new", "ask", "schema", "sweep", "update", "probe", "measure", "lab"}
     assert {base.split()[0] for base in (*BASES, *SLOW)} | elsewhere == set(VERBS)

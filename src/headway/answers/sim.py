@@ -329,7 +329,7 @@ def unmeasured_band(args: Simulate) -> float:
     if family(chip) != OTHER_FAMILY:
         return STEPS
     about = subject(arguments.models(args)[0], chip, assumptions.engine)
-    return float(interval_share(spread(about, assumptions, "decode")))
+    return float(interval_share(spread(about, assumptions, "decode", chip)))
 
 
 def _fleets(args: Simulate, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, Any, dict[str, Any]]]:

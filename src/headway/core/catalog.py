@@ -1,7 +1,8 @@
 """Facts from files: folders (the user's first, then the package's), and one fact with unit, source, date.
 
 A folder holds chips/NAME.toml, systems/NAME.toml, costs/NAME.toml, tiers/NAME.toml, models/NAME.json and aliases/KIND.txt, and a user's
-calibrations/NAME.toml; the first folder that has a name wins. In names, case does not count and `-`, `_` and space are equal.
+calibrations/NAME.toml and efficiency/NAME.toml, the fitted numbers of chip NAME alone; the first folder that has a name wins. In names,
+case does not count and `-`, `_` and space are equal.
 
     [facts]
     hbm_bw = { value = 3350, unit = "GB/s", source = "datasheet", date = "2022-03", kind = "datasheet" }
@@ -32,8 +33,8 @@ from headway.core.quantity import KINDS, known
 
 PACKAGED = Path(__file__).parent.parent / "data"
 SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "sheets": ".toml", "cases": ".toml", "models": ".json",
-          "calibrations": ".toml"}  # fmt: skip
-OF_USERS = ("calibrations",)  # kinds of which none ship
+          "calibrations": ".toml", "efficiency": ".toml"}  # fmt: skip
+OF_USERS = ("calibrations", "efficiency")  # kinds of which none ship
 in_use: ContextVar[tuple[str, ...]] = ContextVar("in_use", default=())  # folders of --catalog while a question is answered
 _SEPARATORS = re.compile(r"[\s_-]+")
 

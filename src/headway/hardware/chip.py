@@ -81,6 +81,7 @@ class Chip:
     peer_bw: Annotated[Any, link(PEERS)] = None
     price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
     costs: tuple[Cost, ...] = field(default=(), repr=False)
+    efficiency: Path | None = field(default=None, repr=False)  # file of the numbers that were fitted to it alone
     market: str = field(default="", repr=False)  # metric that the market price means where several machines are asked about; "": its own
 
     def need(self, key: str) -> Any:
@@ -176,7 +177,7 @@ def read(path: Path, catalog: Catalog) -> Chip:
     is_users = facts.PACKAGED not in path.parents
     return Chip(
         name=name, topology=topology, hypothetical=is_users, **texts, **facts.numbers(document, Chip, name, path),
-        costs=costs(name, catalog),
+        costs=costs(name, catalog), efficiency=catalog.find("efficiency", name),
     )  # fmt: skip
 
 

@@ -192,6 +192,11 @@ def _filled(count: int, chip: Chip) -> System:
     )  # fmt: skip
 
 
+def of_chip(chip: Chip) -> System:
+    """One chip as a machine."""
+    return _filled(1, chip)
+
+
 def usual_domain(chip: Chip) -> Any:
     """Chips that share scale-up links where many are joined as usual; cards without links share the PCIe of one host."""
     usual = chip.scale_up_domain

@@ -63,7 +63,7 @@ RETIRED_KEYS = {  # of files written before it was a published fact (data/links.
     "collective": ("alpha_out",), "engine": ("synchronised_share",),
 }  # fmt: skip
 KEYS = {  # the numbers of each class: a file may state no others
-    "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
+    "engine": ENGINE_KEYS, "platform": (*PLATFORM_KEYS, "power_exponent"), "gemm": (*MATMUL_KEYS, "packing"), "moe": MATMUL_KEYS,
     "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
     "scan": ("t0_s", "chunk_s", "heads"), "elementwise": ("t0_s", "memory"), "routing": ("skew",), "collective": LINK_KEYS,
     "remainder": REMAINDER_KEYS,
@@ -126,9 +126,10 @@ class Efficiencies:
         return self.find(key, f"platform.{name}", f"platform.{OTHER_FAMILY}")
 
 
-def efficiencies() -> Efficiencies:
-    """Shipped numbers, overridden by catalogue folders ($HEADWAY_CATALOG, the user's) that have an efficiency file."""
-    return laid(fitted_files(default_catalog(), FILE))
+def efficiencies(chip: Chip | None = None) -> Efficiencies:
+    """Shipped numbers, overridden by efficiency files of catalogue folders ($HEADWAY_CATALOG, the user's), and by the chip's own file."""
+    alone = (chip.efficiency,) if chip is not None and chip.efficiency is not None else ()
+    return laid((*alone, *fitted_files(default_catalog(), FILE)))
 
 
 def fitted_files(folders: Catalog, name: str) -> tuple[Path, ...]:
@@ -139,13 +140,17 @@ def fitted_files(folders: Catalog, name: str) -> tuple[Path, ...]:
 @functools.cache
 def laid(paths: tuple[Path, ...]) -> Efficiencies:
     """Numbers of several files, earlier files first."""
-    table: dict[str, dict[str, Any]] = {}
+    table = Efficiencies({})
     for path in reversed(paths):
-        file_sections = sections(catalog.read(path), path)
-        complete_kinds = {kind_of(section) for section in file_sections} - {*ALONE}
-        table = {section: numbers for section, numbers in table.items() if kind_of(section) not in complete_kinds}
-        table |= {section: table.get(section, {}) | numbers for section, numbers in file_sections.items()}
-    return Efficiencies(table)
+        table = over(table, sections(catalog.read(path), path))
+    return table
+
+
+def over(table: Efficiencies, numbers: Mapping[str, Mapping[str, Any]]) -> Efficiencies:
+    """A table under further sections, which state all numbers of a class of kernels or none."""
+    complete_kinds = {kind_of(section) for section in numbers} - {*ALONE}
+    rest = {section: values for section, values in table.sections.items() if kind_of(section) not in complete_kinds}
+    return Efficiencies(rest | {section: {**rest.get(section, {}), **values} for section, values in numbers.items()})
 
 
 def kind_of(section: str) -> str:
@@ -205,6 +210,8 @@ def _number(entry: Mapping[str, Any], name: str, path: Path) -> Any:
         raise BadFile(path, f"{name}: got {value!r}; wants {wants}")
     if unit not in UNITS:
         raise BadFile(path, f"{name}: got unit {unit!r}; wants one of {', '.join(map(repr, UNITS))}")
+    if entry.get("kind") == "measured":
+        return known(float(value), name, unit, "measured", str(entry.get("source", path.name)), str(entry.get("date", "undated")))
     return known(float(value), name, unit, "fitted", f"{SOURCE}: {entry.get('meaning', '')}")
 
 
@@ -285,7 +292,7 @@ class KernelCounts:
 
 def with_links(assumptions: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
     """Assumptions with fitted link costs where the user gave none."""
-    numbers, kind = table or efficiencies(), family(chip)
+    numbers, kind = table or efficiencies(chip), family(chip)
     keys = [name for name in LINK_KEYS if name != "alpha_host" and getattr(assumptions, name) is None]  # that one is no round: transport.py
     unset = {name: numbers.kernel("collective", kind, WIDE, name) for name in keys}
     return replace(assumptions, **unset) if unset else assumptions
@@ -295,7 +302,7 @@ def routing_skew(chip: Chip, assumptions: Assumptions, table: Efficiencies | Non
     """Skew of routers as fitted; none in the step models that are not fitted, nor where the user states the imbalance."""
     if assumptions.overlap != "fitted" or assumptions.imbalance is not None:
         return NONE
-    return (table or efficiencies()).kernel("routing", family(chip), WIDE, "skew")
+    return (table or efficiencies(chip)).kernel("routing", family(chip), WIDE, "skew")
 
 
 def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
@@ -304,6 +311,8 @@ def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
         roofline = "; the roofline is the floor beside it" if assumptions.overlap == "full" else ""
         flat = f"the step model {assumptions.overlap!r} takes one flat efficiency for all kernels and a stated interval"
         return (f"unfitted: {flat}{roofline}",)
+    if chip.efficiency is not None:
+        return (f"{chip.name}: kernels by {chip.efficiency.parent.name}/{chip.efficiency.name}, fitted to it alone; engines: {FITTED}",)
     return (FITTED,) if family(chip) != OTHER_FAMILY else (FITTED, f"{chip.name}: {UNMEASURED}")
 
 
@@ -311,6 +320,8 @@ def borrowed_costs(chip: Chip) -> str:
     """Which fitted costs a hypothetical chip borrows, as part of a sentence; "" for a chip of the catalogue."""
     if not chip.hypothetical:
         return ""
+    if chip.efficiency is not None:
+        return f"{chip.name} borrows engine costs fitted to A100, H100, H200 and B200"
     if chip.like and family(chip) != OTHER_FAMILY:
         return f"{chip.name} borrows kernel, link and engine costs fitted to {family(chip)} chips such as {chip.like}"
     return f"{chip.name} borrows kernel, link and engine costs fitted to A100, H100, H200 and B200"
@@ -335,7 +346,7 @@ def achieved_efficiency(
     host_link = usual if assumptions.eff_host is None else assumptions.eff_host
     if assumptions.overlap != "fitted":
         return replace(_flat(kernels, formats, assumptions), host_link=host_link)
-    numbers = table or efficiencies()
+    numbers = table or efficiencies(chip)
     bare = _fitted(kernels, chip, formats, assumptions.t0, numbers, expert_backend(backend or assumptions.engine, layout))
     lacks = (EAGER,) if assumptions.eager else ()
     engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense), lacks, weights=formats.labels[0])
@@ -411,8 +422,8 @@ def remainder_note(chip: Chip, formats: Formats, assumptions: Assumptions) -> st
     if assumptions.overlap != "fitted" or assumptions.engine == "none":
         return ""
     numbers = [number for quantity in REMAINDER_KEYS
-               for number in _remainders(efficiencies(), quantity, formats.labels[0], assumptions.engine, chip)]  # fmt: skip
-    return "; ".join(number.source.removeprefix(f"{SOURCE}: ") for number in numbers if number is not NO_REMAINDER)
+               for number in _remainders(efficiencies(chip), quantity, formats.labels[0], assumptions.engine, chip)]  # fmt: skip
+    return "; ".join(number.source.removeprefix(f"{SOURCE}: ") for number in numbers if number != NO_REMAINDER)
 
 
 def weight_class(stored: str) -> str:
@@ -516,11 +527,14 @@ def _fitted(k: KernelCounts, chip: Chip, formats: Formats, user_t0: Second, tabl
     stream: Any = NONE
     if "stream_bandwidth" in table.sections.get(f"decode.{OTHER_FAMILY}.{WIDE}", {}):  # which a table fitted before it was counted lacks
         stream = chip.need("hbm_bw") / decode("stream_bandwidth")
+    packing: Any = NONE
+    if "packing" in table.sections.get(f"gemm.{OTHER_FAMILY}.{WIDE}", {}):  # of a processor's library
+        packing = matmul("packing")
     prompted = k.attentions * t0(prefill) if not k.scans else (k.attentions - k.scans) * t0(prefill) + k.scans * t0(scan)
     started = ((k.matmuls - k.wide - k.beside, matmul), (k.wide, wide), (k.attentions, decode), (k.elementwise, small))
     share = prefill("compute")  # lower for narrow heads; a latent's heads are wide
     return Achieved(
-        compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
+        compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"), packing=packing,
         expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
         expert_norm=expert("norm"),
         decode_compute=decode("compute"), decode_memory=decode("memory"),

@@ -96,7 +96,7 @@ def even_split(
     start = start_in_force(calibrations(), run_key(model, machine, spread, formats, engine), spread)
 
     def room_at(share: Number) -> Room:
-        return room_on_chip(work, chip, spread, on_chip, engine, share, efficiencies(), eager=assumptions.eager)
+        return room_on_chip(work, chip, spread, on_chip, engine, share, efficiencies(chip), eager=assumptions.eager)
 
     place = started_room(room_at, start, assumptions.hbm_utilization)
     concurrency = place.sequences(context, spread.cp)

@@ -183,11 +183,12 @@ class Deployment:
 
     def room(self, compiled: StepModel, tokens: Token = None, sequences: Number = None) -> Room:
         """What its engine leaves of a chip for weights and KV cache; the step models that are not fitted have no engine."""
-        case, engine, start = self.assumptions, self.assumptions.engine if self.assumptions.overlap == "fitted" else "none", self.start()
+        chip, case, start = self.system.chip, self.assumptions, self.start()
+        engine = case.engine if case.overlap == "fitted" else "none"
 
         def room_at(share: Number) -> Room:
             return room_on_chip(
-                self.work, self.system.chip, self.layout, compiled, engine, share, efficiencies(), tokens, sequences, case.eager
+                self.work, chip, self.layout, compiled, engine, share, efficiencies(chip), tokens, sequences, case.eager
             )
 
         return started_room(room_at, start, case.hbm_utilization)
@@ -199,7 +200,7 @@ class Deployment:
     def server(self, compiled: StepModel) -> Server:
         """Its step, memory, engine and speculation, as requests meet them."""
         assumptions, chip = self.assumptions, self.system.chip
-        rules = scheduling(assumptions.engine, chip, efficiencies()) if assumptions.overlap == "fitted" else ideal_scheduling()
+        rules = scheduling(assumptions.engine, chip, efficiencies(chip)) if assumptions.overlap == "fitted" else ideal_scheduling()
         room = self.room(compiled)
         server = Server(
             step=compiled.step,
@@ -240,8 +241,8 @@ class Deployment:
         `width` is what the user's own runs leave of it.
         """
         about, (faster, slower) = self.subject(), links
-        fast = linked_factor(spread(about, self.assumptions, quantity, queued=queued), faster)
-        slow = linked_factor(spread(about, self.assumptions, quantity, seat_share, queued), slower)
+        fast = linked_factor(spread(about, self.assumptions, quantity, self.system.chip, queued=queued), faster)
+        slow = linked_factor(spread(about, self.assumptions, quantity, self.system.chip, seat_share, queued), slower)
         return self._narrowed(fast, width), self._narrowed(slow, width)
 
     def _narrowed(self, half: Any, width: RunWidth | None) -> Any:
@@ -261,7 +262,8 @@ class Deployment:
                 return {quantity: request.prompt_s(server, requests, SINGLE, step_s)}
             return {quantity: request.decode_s(server, requests, server.seats(requests.prompt, requests.output), step_s)}
 
-        return self._narrowed(spread(self.subject(), self.assumptions, quantity), self.widths(compiled, steps).get(quantity))
+        half = spread(self.subject(), self.assumptions, quantity, self.system.chip)
+        return self._narrowed(half, self.widths(compiled, steps).get(quantity))
 
     def timed(
         self, expected: Second, floor: Second, quantity: str, links: Ends, seat_share: Number = None, queued: Number = None,

@@ -14,6 +14,7 @@ import numpy as np
 
 from headway.core.quantity import default, known
 from headway.core.units import Number
+from headway.hardware.chip import Chip
 from headway.laws.serving.request import interval_factor, queued_width_share, seats_width_share
 from headway.performance.achieved import FLAT, Efficiencies, efficiencies
 from headway.performance.assumptions import Assumptions
@@ -45,7 +46,7 @@ def half(table: Efficiencies, quantity: str, shares: Mapping[str, Number]) -> An
     return interval_factor(table.interval(quantity), functools.reduce(operator.mul, growth, 1))
 
 
-def spread(about: QuestionSubject, assumptions: Assumptions, quantity: str, seats: Number = None, queued: Number = None) -> Any:
+def spread(about: QuestionSubject, assumptions: Assumptions, quantity: str, chip: Chip, seats: Number = None, queued: Number = None) -> Any:
     """Half of the 90 % interval of a quantity, as a factor: fitted; or the user's.
 
     `seats`, the share of the seats in use, is given for the slow end alone; `queued` is the share of a TTFT that other users add.
@@ -57,4 +58,4 @@ def spread(about: QuestionSubject, assumptions: Assumptions, quantity: str, seat
     shares |= {EXPERTS: known(1, "experts", "", "constant", "a model with routed experts")} if about.routed else {}
     shares |= {} if seats is None else {SLOWER: seats_width_share(seats)}
     shares |= {} if queued is None else {QUEUED: queued_width_share(queued)}
-    return half(efficiencies(), quantity, shares)
+    return half(efficiencies(chip), quantity, shares)

@@ -90,7 +90,7 @@ def start_up(engine: str, chip: Chip, tp: Number, tokens: Token = None, sequence
     captured = facts.get("captured_wide" if model in facts.get("wide", ()) else "captured")
     if "captured" in tier:
         captured = np.where(np.less(tp, 4), tier["captured"], tier["captured_tp4"]) if np.ndim(tp) else tier[CAPTURED[bool(tp >= 4)]]
-    budget = min(tier["tokens"], efficiencies().engine(engine, platform(chip), "step_budget_tokens"))
+    budget = min(tier["tokens"], efficiencies(chip).engine(engine, platform(chip), "step_budget_tokens"))
     return StartUp(
         engine=name, tokens=budget if tokens is None else tokens, sequences=most, captured=captured, facts=facts,
         sampled=captured if name == "sglang" else most,

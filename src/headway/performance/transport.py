@@ -93,7 +93,7 @@ def library(system: System, assumptions: Assumptions, table: Efficiencies | None
         return None if assumptions.alpha_out is not None else Library(start=facts["start"], hop=facts["hop"], kernel_chips=ALL)
     if assumptions.alpha_host is not None:
         return None
-    reduction = (table or efficiencies()).kernel("collective", family(system.chip), WIDE, "alpha_host")
+    reduction = (table or efficiencies(system.chip)).kernel("collective", family(system.chip), WIDE, "alpha_host")
     hop = chain_hop_s(host["all_reduce"], facts["start"], host["all_reduce.chips"])
     start = library_start_s(reduction, FOUR, hop)
     has_peers = system.chip.peer_bw is not None and not staged(system)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import IO, Any
 
 from headway.core.errors import HeadwayError
 from headway.core.progress import expect, tell, tick, watched
@@ -50,7 +50,7 @@ def in_child(module: str, request: Mapping[str, Any], threads: int, hear: Callab
     return result
 
 
-def _listen(lines: TextIO, hear: Callable[[Any], None]) -> dict[str, Any] | None:
+def _listen(lines: IO[str], hear: Callable[[Any], None]) -> dict[str, Any] | None:
     """The answer among a child's lines, once the child has ended; its progress is passed on."""
     result = None
     for line in lines:

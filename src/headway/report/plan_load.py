@@ -65,7 +65,7 @@ def _size(pick: Choice, spare: int) -> dict[str, Any]:
     """Nodes of a choice, those that are spare, and the most sequences of a rank that its engine admits."""
     case, node = pick.case, node_chips(pick)
     engine = "other" if case.assumptions.engine == "none" else case.assumptions.engine
-    most = int(efficiencies().engine(engine, platform(case.system.chip), "max_sequences"))
+    most = int(efficiencies(case.system.chip).engine(engine, platform(case.system.chip), "max_sequences"))
     return {"nodes": -(-int(case.system.chips) // node), "node_chips": node, "spare_nodes": spare, "max_seqs": most}
 
 

@@ -53,7 +53,7 @@ def scheduler(
 
     `accept`: mean tokens of a step.
     """
-    table, kind = efficiencies(), OTHER_FAMILY if chip is None else platform(chip)
+    table, kind = efficiencies(chip), OTHER_FAMILY if chip is None else platform(chip)
     name = "other" if assumptions.engine == "none" else assumptions.engine
 
     def number(user_value: float | None, key: str) -> float:

@@ -49,7 +49,7 @@ def observed_start(cells: Cells, run: str, month: str, catalog: Catalog | None =
     resolution = find(_setup_key(cells), catalog or default_catalog())
     if isinstance(resolution, str):
         raise Unusable(resolution)
-    setup, table = resolution.setup, efficiencies()
+    setup, table = resolution.setup, efficiencies(resolution.setup.system.chip)
     engine, chip, version = ENGINES[setup.engine], setup.system.chip, str(cells.get("engine_version", ""))
     key = run_key(setup.model, setup.system, setup.layout, setup.formats, engine, version)
     share, most = float(cells.get("share_of_card", UTILIZATION)), cells.get("max_num_seqs")

@@ -150,7 +150,7 @@ def capacity(case: LectureCase) -> float:
     """Sequences at the case's context whose caches fit beside the weights in what an engine leaves them."""
     usual = defaults(Assumptions)
     usable = room_on_chip(
-        case.work, case.system.chip, case.layout, case.fitted, usual.engine, usual.hbm_utilization, efficiencies()
+        case.work, case.system.chip, case.layout, case.fitted, usual.engine, usual.hbm_utilization, efficiencies(case.system.chip)
     ).usable
     per_sequence = sequence_bytes(case.fitted.stores, case.fitted.state_bytes, case.context)
     limit = float(rank_sequence_limit(usable, case.fitted.weights_bytes, per_sequence, case.fitted.stage, case.layout.cp))

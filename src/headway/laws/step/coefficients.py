@@ -98,6 +98,7 @@ class Achieved:
     memory: Number  # dense matmuls: share of HBM bandwidth on weights
     activation: Number  # dense matmuls: share of HBM bandwidth on activations
     norm: Number  # dense matmuls: norm of the smooth maximum of compute and weight reads
+    packing: Number = 0  # dense matmuls of more than one row: copies of the weights in a kernel's order, in times of their read
     expert_compute: Number  # grouped matmuls of experts: share of peak FLOP/s
     expert_memory: Number
     expert_activation: Number

@@ -38,6 +38,7 @@ from headway.laws.step.parts import (
     place,
     smooth_max_s,
     stream_s,
+    streamed_weights_s,
 )
 from headway.laws.step.remainder import remainder_step_s
 from headway.laws.step.sparse import decode_filling_s, index_compute_s, index_floor_s
@@ -395,9 +396,9 @@ def weights_s(coefficients: StepCoefficients, decode_sequences: Number) -> Secon
     >>> round(weights_s(LLAMA_70B_TP8, 64), 6)
     0.006341
     """
-    tokens = place(coefficients, decode_sequences, NONE, NONE, NONE).group_tokens
-    routed = expert_weights_s(coefficients.experts, tokens)
-    return coefficients.dense_weights / coefficients.achieved.memory + routed / coefficients.achieved.expert_memory
+    rank_work = place(coefficients, decode_sequences, NONE, NONE, NONE)
+    routed = expert_weights_s(coefficients.experts, rank_work.group_tokens)
+    return streamed_weights_s(coefficients, rank_work.tokens) / coefficients.achieved.memory + routed / coefficients.achieved.expert_memory
 
 
 @formula(source=LECTURE + "RB-03")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from headway.reality import threads
 from headway.reality.measure import processor
+from headway.reality.measure.timing import clock_of
 
 
 def job(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,10 +19,14 @@ def job(request: Mapping[str, Any]) -> dict[str, Any]:
     usual = processor.QUICK if request["quick"] else processor.MeasureSizes()
     sizes = replace(usual, ring_bytes=min(usual.ring_bytes, request["ring_bytes"]))
     if request["device"] == "processor":
-        return {"library": f"numpy {np.__version__}", **asdict(processor.measure(sizes))}
+        clock = clock_of(request["threads"])
+        start, wall = clock(), time.perf_counter()
+        times = processor.measure(sizes, clock)
+        share = (clock() - start) / (time.perf_counter() - wall)
+        return {"library": f"numpy {np.__version__}", "share": min(1.0, share), **asdict(times)}
     from headway.reality.measure import card
 
-    return card.measure(sizes, request["device"])
+    return card.measure(sizes)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from headway.reality.measure.record import (
     OPERATION,
     READ,
     ROTATION,
+    ROUTING,
     AttentionTime,
     CallTime,
     MatmulTime,
@@ -39,6 +40,7 @@ NATIVE = ("float32", "float64")  # which numpy hands to a BLAS
 LOOPED = ("float16", "int8")  # which numpy multiplies element by element, so that libraries convert first
 SMALL = 8  # rows and columns of a matmul that is next to no work
 SMALL_VECTOR = 64
+EXPERTS, PER_TOKEN = 48, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +53,8 @@ class MeasureSizes:
     looped_width: int = 256
     vector_rows: tuple[int, ...] = (1, 96)
     vector_width: int = 896
-    contexts: tuple[int, ...] = (96, 320, 960)
-    sequences: tuple[int, ...] = (1, 6, 24)
+    contexts: tuple[int, ...] = (96, 224, 448, 640, 1280)
+    sequences: tuple[int, ...] = (1, 12)
     prompts: tuple[int, ...] = (96, 320)
     heads: int = 6
     kv_heads: int = 3
@@ -61,7 +63,7 @@ class MeasureSizes:
 
 
 QUICK = MeasureSizes(
-    rows=(1, 2, 8, 32, 128, 512), ring_bytes=128 * 10**6, contexts=(96, 960), sequences=(1, 12), prompts=(192,),
+    rows=(1, 2, 8, 32, 128, 512), ring_bytes=128 * 10**6, contexts=(96, 448, 640), sequences=(1, 12), prompts=(192,),
     rounds=Rounds(budget_s=0.25),
 )  # fmt: skip
 
@@ -81,7 +83,7 @@ def measure(sizes: MeasureSizes, clock: Clock = time.perf_counter, seed: int = 0
     """All times of the processor, with the threads that the library has by now."""
     draw = np.random.default_rng(seed)
     shapes = len(sizes.sequences) * len(sizes.contexts) + len(sizes.prompts)
-    expect(len(NATIVE) * len(sizes.rows) + len(LOOPED) + 4 + 3 * len(sizes.vector_rows) + shapes)
+    expect(len(NATIVE) * len(sizes.rows) + len(LOOPED) + 4 + 4 * len(sizes.vector_rows) + shapes)
     clocked = functools.partial(_clocked, rounds=sizes.rounds, clock=clock)
     calls = tuple(_calls(draw, clocked))
     matmuls = tuple(itertools.chain.from_iterable(_matmuls(form, sizes, draw, clocked) for form in (*NATIVE, *LOOPED)))
@@ -151,6 +153,7 @@ def _vectors(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -
         works = {
             NORM: lambda x=x, scale=scale: (x + x) * (scale / np.sqrt(np.einsum("ij,ij->i", x, x)[:, None] / x.shape[1] + 1e-6)),
             ROTATION: lambda x=x: _rotated(x),
+            ROUTING: lambda x=x: _routed(x),
             GATE: lambda halves=halves: halves[0] / (1 + np.exp(-halves[0])) * halves[1],
         }
         for kind, work in works.items():
@@ -163,6 +166,26 @@ def _rotated(x: Array) -> Array:
     return np.concatenate((first * second[:1] - second * first[:1], second * second[:1] + first * first[:1]), axis=-1)
 
 
+def _routed(x: Array) -> Array:
+    """Tokens to a few of many experts, side by side those of one, and back; the experts themselves are matmuls."""
+    scores = x[:, :EXPERTS].copy()
+    experts = np.argpartition(-scores, PER_TOKEN - 1, axis=1)[:, :PER_TOKEN]
+    weights = _softmax(np.take_along_axis(scores, experts, 1))
+    order = np.argsort(experts, axis=None, kind="stable")
+    np.cumsum(np.bincount(experts.ravel(), minlength=EXPERTS)).tolist()
+    inputs = x[order // PER_TOKEN]
+    back = np.empty_like(inputs)
+    back[order] = inputs
+    return np.einsum("tk,tkh->th", weights, back.reshape(len(x), PER_TOKEN, -1))
+
+
+def _softmax(scores: Array) -> Array:
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return scores
+
+
 def _attentions(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -> Iterator[AttentionTime]:
     shapes = [(sequences, 1, context) for context in sizes.contexts for sequences in sizes.sequences]
     for sequences, queries, context in (*shapes, *((1, prompt, prompt) for prompt in sizes.prompts)):
@@ -170,7 +193,7 @@ def _attentions(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked
         cache = (sequences, sizes.kv_heads, context, sizes.head)
         layers = max(1, min(64, sizes.ring_bytes // (2 * int(np.prod(cache)) * element)))  # past the caches, as the layers of a step
         ring = itertools.cycle([(_random(draw, NATIVE[0], *cache), _random(draw, NATIVE[0], *cache)) for _ in range(layers)])
-        new = _random(draw, NATIVE[0], sequences, sizes.kv_heads, group * queries, sizes.head)
+        new = _random(draw, NATIVE[0], sequences, queries, sizes.kv_heads, group + 2, sizes.head)  # the last two: a key and a value
         hidden = np.triu(np.full((queries, context), -np.inf, NATIVE[0]), 1) if queries > 1 else None
         result = clocked(functools.partial(_attend, new, ring, hidden))
         yield AttentionTime(
@@ -179,12 +202,15 @@ def _attentions(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked
         )  # fmt: skip
 
 
-def _attend(queries: Array, ring: Iterator[tuple[Array, Array]], hidden: Array | None) -> Array:
-    keys, values = next(ring)
+def _attend(new: Array, ring: Iterator[tuple[Array, Array]], hidden: Array | None) -> Array:
+    """New keys and values into the cache, scores, their softmax, values; then the heads of a token side by side again."""
+    (keys, values), (sequences, count, kv_heads, group, width) = next(ring), new.shape
+    rows, places = np.arange(sequences)[:, None], np.arange(keys.shape[2] - count, keys.shape[2])[None, :]
+    keys[rows, :, places], values[rows, :, places] = new[:, :, :, -2], new[:, :, :, -1]
+    queries = new[:, :, :, :-2].transpose(0, 2, 3, 1, 4).reshape(sequences, kv_heads, (group - 2) * count, width)
     scores = queries @ keys.swapaxes(2, 3)
     if hidden is not None:
-        scores.reshape(*scores.shape[:2], -1, *hidden.shape)[:] += hidden
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
-    return scores @ values
+        by_query = scores.reshape(sequences, kv_heads, group - 2, *hidden.shape)
+        by_query += hidden
+    mixed = (_softmax(scores) @ values).reshape(sequences, kv_heads, group - 2, count, width)
+    return mixed.transpose(0, 3, 1, 2, 4).reshape(sequences * count, -1)

@@ -13,7 +13,8 @@ from headway.reality.measure.timing import QUIET
 
 READ, MATVEC, COPY = "read", "matvec", "copy"  # streams: one buffer read; weights read by a matvec; read and written
 OPERATION, MATMUL, LAUNCH = "operation", "matmul", "launch"  # calls: a small elementwise operation, a small matmul, a card's kernel
-NORM, ROTATION, GATE = "norm", "rotation", "gate"  # residual and norm; rotary positions; the activation of a gated MLP
+# Residual and norm; rotary positions; the activation of a gated MLP; tokens sorted by their experts and back.
+NORM, ROTATION, GATE, ROUTING = "norm", "rotation", "gate", "routing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ class CallTime:
 class VectorTime:
     """What stands between the matmuls of a layer, of `rows` tokens."""
 
-    kind: str  # NORM, ROTATION, GATE
+    kind: str  # NORM, ROTATION, GATE, ROUTING
     rows: int
     width: int
     seconds: float
@@ -125,6 +126,7 @@ class MachineRecord:
     date: str
     cores: int  # that the process may use
     threads: int  # of the library
+    share: float = 1.0  # of a core that it had while it was measured by its own processor time; 1 by the wall's clock
     memory: int  # bytes
     cards: int = 0  # of the device's kind; 0: a processor
     matmuls: tuple[MatmulTime, ...] = ()
@@ -165,7 +167,7 @@ class MachineRecord:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing else took the machine's time."""
-        return self.spread <= QUIET
+        return self.spread <= QUIET and self.share >= 1 - QUIET
 
     @property
     def ridge(self) -> float:

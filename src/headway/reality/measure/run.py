@@ -38,6 +38,7 @@ def measured(request: MeasureRequest, computer: here.Host, child: Child = thread
     ring = int(limit / COPIES)
     if ring < LEAST_RING:
         raise BadValue("--limit-memory", show(limit, "byte"), f"at least {show(LEAST_RING * COPIES, 'byte')}, to lie past the caches")
-    times = child(CHILD, {"device": request.device, "quick": request.quick, "ring_bytes": ring}, request.threads)
+    asked_for = {"device": request.device, "threads": request.threads, "quick": request.quick, "ring_bytes": ring}
+    times = child(CHILD, asked_for, request.threads)
     facts = {"device": computer.processor or "processor", "memory": computer.memory, "date": time.strftime("%Y-%m-%d")}
     return of_dict({**facts, "cores": request.cores, "threads": request.threads, **times})

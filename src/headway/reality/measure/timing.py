@@ -1,6 +1,7 @@
 """A time, measured until it no longer scatters: the fastest of its rounds, and how far the usual round lies above it.
 
-Whatever else the machine does only adds to a round, so the fastest tells what the machine can do, and the scatter how quiet it was.
+Whatever else the machine does only adds to a round, so the fastest tells what the machine can do, and the scatter how quiet it was. Of one
+thread its own processor time is taken, which leaves out the time that others' work takes from it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ Clock = Callable[[], float]  # seconds, from any beginning
 QUIET = 0.1  # spread up to which a machine counts as quiet
 LEAST_ROUND_S = 1e-3  # of a round: far above what reading a clock takes
 FEWEST = 5  # rounds
+FINE_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,12 @@ class Timed:
 
 
 USUAL = Rounds()
+
+
+def clock_of(threads: int) -> Clock:
+    """The clock by which work of so many threads is timed; the wall's where the thread's own is too coarse."""
+    is_fine = threads == 1 and time.get_clock_info("thread_time").resolution <= FINE_S
+    return time.thread_time if is_fine else time.perf_counter
 
 
 def nothing() -> None:

@@ -259,7 +259,7 @@ def width_of(pairs: Sequence[tuple[Any, Any]], assumptions: Assumptions) -> floa
 
 
 def _width(model: Model, system: System, assumptions: Assumptions) -> float:
-    half = float(spread(subject(model, system.chip, assumptions.engine), assumptions, "tpot"))
+    half = float(spread(subject(model, system.chip, assumptions.engine), assumptions, "tpot", system.chip))
     if calibrations() is None or assumptions.spread is not None:
         return half
     runs = deployment(model, system, Layout(), SHORT, assumptions=assumptions).own_runs()
