@@ -713,6 +713,7 @@ def solve(
     shared: Number | None = None,
     start: Text | None = None,
     values: Edits | None = None,
+    zip: bool | None = None,
     product: Text | Edits | None = None,
     mesh: Text | None = None,
     network: Text | None = None,

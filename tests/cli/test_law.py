@@ -102,6 +102,49 @@ def test_law__python_call_takes_numbers_texts_and_arrays() -> None:
     assert list(ratios) == [1000, 500]
 
 
+POOL = "kv_bytes_per_token=100k mem_bw=16*810GB/s total_params=30G active_params=30G weight_byte=1 peak_flops=16*197T"
+
+
+def test_law__what_is_missing_is_computed_by_laws_that_give_it(cli: Cli) -> None:
+    """The Scaling Book's 30B model on a v5e 4x4 (chapter 7): about 2.5 ms at batch 4 and 21 ms at 256."""
+    document = cli.json(f"law kv_apart_step_s batch=4,256 context=8192 {POOL}")
+    for row, batch in zip(document["rows"], (4, 256), strict=True):
+        kv, weights, compute = batch * 8192 * 100e3 / 12.96e12, 30e9 / 12.96e12, 2 * batch * 30e9 / (16 * 197e12)
+        assert (row["kv_s"], row["weights_s"], row["compute_s"]) == pytest.approx((kv, weights, compute), rel=1e-12)
+        assert row["result"] == pytest.approx(kv + max(weights, compute), rel=1e-12)
+    assert [round(row["result"] * 1e3, 1) for row in document["rows"]] == [2.6, 21.1]
+    assert "kv_s computed by batch_kv_s from batch, context, kv_bytes_per_token, mem_bw" in document["notes"]
+    (row,) = cli.rows(f"law kv_apart_step_s context=8192 {POOL} --for batch --so-that 20ms")
+    assert row["solution"] * (8192 * 100e3 / 12.96e12 + 2 * 30e9 / (16 * 197e12)) == pytest.approx(20e-3, rel=1e-6)
+    sizes = dict(total_params=30e9, active_params=30e9, weight_byte=1, peak_flops="16*197T", mem_bw="16*810GB/s")
+    steps = hw.law("kv_apart_step_s", batch=[4, 256], context=8192, kv_bytes_per_token="100k", **sizes)
+    assert list(steps) == pytest.approx([row["result"] for row in document["rows"]], rel=1e-12)
+
+
+def test_law__explanation_of_a_chain_goes_to_what_was_typed(cli: Cli) -> None:
+    document = cli.json(f"law kv_apart_step_s batch=4 context=8192 {POOL} --explain result --depth all")
+    inputs = document["explain"]["result"]["inputs"]
+    assert inputs["kv_s"]["inputs"]["context"]["kind"] == "input"
+    assert inputs["compute_s"]["inputs"]["tokens"]["inputs"]["batch"]["value"] == 4
+
+
+def test_law__of_several_that_give_an_argument_one_is_chosen(cli: Cli) -> None:
+    pool = f"tokens=4 batch=4 context=8192 {POOL}"
+    answer = cli(f"law machine_s_per_token {pool}")
+    assert answer.status == 2 and answer.err.count("\n") == 1
+    assert all(f"step_s={name}" in answer.err for name in ("overlapped_step_s", "serial_step_s", "kv_apart_step_s"))
+    (serial,), (apart,) = (cli.rows(f"law machine_s_per_token {pool} step_s={name}") for name in ("serial_step_s", "kv_apart_step_s"))
+    assert serial["result"] == pytest.approx((serial["kv_s"] + serial["weights_s"] + serial["compute_s"]) / 4)
+    assert apart["result"] == pytest.approx((apart["kv_s"] + max(apart["weights_s"], apart["compute_s"])) / 4)
+
+
+def test_law__lists_are_paired(cli: Cli) -> None:
+    crossed = cli.rows("law batch_kv_s batch=1,2,2 context=1k,2k,3k kv_bytes_per_token=100k mem_bw=1TB/s")
+    paired = cli.rows("law batch_kv_s batch=1,2,2 context=1k,2k,3k kv_bytes_per_token=100k mem_bw=1TB/s --zip")
+    assert len(crossed) == 6 and [(row["batch"], row["context"]) for row in paired] == [(1, 1000), (2, 2000), (2, 3000)]
+    assert [row["result"] for row in paired] == pytest.approx([1e8 / 1e12, 4e8 / 1e12, 6e8 / 1e12])
+
+
 @pytest.mark.parametrize(
     ("command", "part"),
     [
@@ -123,6 +166,11 @@ def test_law__python_call_takes_numbers_texts_and_arrays() -> None:
         ("law hardware_ratio weight_byte=2 peak_flops=1 --for mem_bw", "both --for KEY and --so-that VALUE"),
         ("law hardware_ratio weight_byte=2 peak_flops=1e15 --for mem_bw --so-that 20ms", "a quantity in token"),
         ("law drain_s 80GB", "key=value"),
+        ("law kv_apart_step_s compute_s=1ms weights_s=1ms batch=4", "for kv_s batch=... context=... kv_bytes_per_token=... mem_bw=... ("),
+        (f"law kv_apart_step_s batch=4 context=8192 {POOL} speed=3", "no argument of kv_apart_step_s named 'speed'"),
+        ("law drain_s capacity=80GB,96GB mem_bw=1TB/s --zip", "two lists or more, of one length"),
+        ("law drain_s capacity=1,2 mem_bw=1,2,3 --zip", "two lists or more, of one length"),
+        ("law drain_s --zip", "lists of values"),
     ],
 )
 def test_law__wrong_input_is_one_line(cli: Cli, command: str, part: str) -> None:

@@ -14,7 +14,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.law_values import assignments, unit_of
 from headway.core.listing import Listing, clean, computed, place_of
 from headway.core.quantity import user_input
-from headway.performance.law import evaluate, hints_of, read
+from headway.performance.law import hints_of, read
 from headway.performance.questions import LawQuestion
 from headway.report import law as words
 from headway.report import output
@@ -56,7 +56,7 @@ def _search(text: str) -> output.Answer:
 def _call(law: Any, args: LawQuestion, absent: str = "") -> Any:
     texts = dict(assignments([word for word in args.values if word.partition("=")[0].replace("-", "_") != absent], law.name))
     texts, note = _with_published(law, texts, absent)
-    call = read(law, texts, arguments.catalog(args), absent)
+    call = read(law, texts, arguments.catalog(args), absent, args.zip)
     return dataclasses.replace(call, notes=(*call.notes, *note))
 
 
@@ -76,8 +76,9 @@ def _results(law: Any, args: LawQuestion) -> output.Answer:
     results, defined, undefined = [], [], []
     for point in points:
         try:
-            results.append(evaluate(law, point))
-            defined.append(point)
+            inputs = call.completed(point)
+            results.append(call.result(inputs))
+            defined.append(inputs)
         except BadValue as error:
             undefined.append(error)
     if not results:
@@ -89,7 +90,7 @@ def _results(law: Any, args: LawQuestion) -> output.Answer:
     ]
     traced = [{**point, "result": result} for point, result in zip(defined, results, strict=True)]
     listing = Listing(rows, tuple(notes), lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
-    return output.Answer(listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call.unit))
+    return output.Answer(listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call))
 
 
 # -- backwards ------------------------------------------------------------------------------------------------------------------
@@ -107,10 +108,8 @@ def _solved(law: Any, args: LawQuestion) -> output.Answer:
     """Answer with the values of an argument at which the law has a result."""
     name, _, span = args.for_.partition("=")
     name = name.strip().replace("-", "_")
-    hints = {key: hint for key, hint in hints_of(law).items() if key != "return"}
-    if name not in hints:
-        raise UnknownName(f"argument of {law.name}", name, hints, f"it takes {', '.join(hints)}")
     call = _call(law, args, name)
+    hints = call.hints()
     if len(call.points()) > 1:
         raise BadValue("--for", args.for_, "one value for every other argument")
     unit = unit_of(hints[name])
@@ -129,7 +128,7 @@ def _solved(law: Any, args: LawQuestion) -> output.Answer:
 
     listing = Listing(rows, call.notes, tree=solved_cell)
     headline = words.crossing(law, name, unit, rows) if solution.crossings else solution.sentence.replace("result", law.name)
-    return output.Answer(listing, words.solved(law, call, rows, headline), columns=words.columns(law, call.unit) | words.SOLVED)
+    return output.Answer(listing, words.solved(law, call, rows, headline), columns=words.columns(law, call) | words.SOLVED)
 
 
 def _range(text: str, unit: str, name: str) -> tuple[float, float]:
@@ -143,11 +142,11 @@ def _range(text: str, unit: str, name: str) -> tuple[float, float]:
 
 def _table(law: Any, call: Any, name: str) -> Any:
     """Function from values of an argument to a table of the law's results."""
-    point = call.points()[0]
+    point, unit = call.points()[0], call.unit(name)
 
     def result(value: float) -> Any:
         try:
-            return evaluate(law, {**point, name: user_input(value, name, words.unit_of_argument(law, name))})
+            return call.result(call.completed({**point, name: user_input(value, name, unit)}))
         except BadValue:
             return math.nan
 

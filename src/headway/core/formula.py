@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def formula(source: str, empirical: str = "", gives: str = "") -> Callable[[F], F]:
     """Mark a pure function as a law; `source` is paper, section, equation; `empirical` waives the unit check, with the reason.
 
-    `gives` is the argument of other laws that it computes, besides the one of its own name.
+    `gives` are arguments of other laws that it computes, besides the one of its own name: words with spaces.
     """
 
     def wrap(run: F) -> F:

@@ -17,16 +17,18 @@ from headway.core.formula import REGISTRY
 from headway.core.trace import Law
 
 FOLDER = Path(__file__).parent.parent / "laws"
-_LAW = re.compile(r"^@formula\(.*?^def (\w+)\(", re.MULTILINE | re.DOTALL)
+_LAW = re.compile(r"^@formula\((.*?)^def (\w+)\(", re.MULTILINE | re.DOTALL)
+_GIVES = re.compile(r'\bgives="([\w ]+)"')
 HINT = "`headway law --find WORDS` searches, `headway list laws` shows all"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LawPlace:
-    """Where a law stands: its name, and its module below `headway.laws`."""
+    """Where a law stands: its name, its module below `headway.laws`, and the arguments of others that it gives."""
 
     name: str
     module: str
+    gives: str = ""
 
     @property
     def full_name(self) -> str:
@@ -38,7 +40,19 @@ class LawPlace:
 def places() -> tuple[LawPlace, ...]:
     """Every law of the package, by module and order in its file."""
     files = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
-    return tuple(LawPlace(name, _module(path)) for path in files for name in _LAW.findall(path.read_text(encoding="utf-8")))
+    return tuple(
+        LawPlace(name, _module(path), "".join(_GIVES.findall(mark)))
+        for path in files for mark, name in _LAW.findall(path.read_text(encoding="utf-8"))
+    )  # fmt: skip
+
+
+def givers(argument: str) -> tuple[LawPlace, ...]:
+    """Laws that compute an argument of others: of its name, or that declare it.
+
+    >>> [law.name for law in givers("weights_s")]
+    ['latency_floor_s', 'weights_s']
+    """
+    return tuple(law for law in places() if argument in (law.name, *law.gives.split()))
 
 
 def _module(path: Path) -> str:

@@ -18,6 +18,7 @@ from headway.core.equation import unit_of as unit_of_number
 from headway.core.errors import BadValue, HeadwayError, UnknownName, clip
 from headway.core.schema import Field, axis
 from headway.core.spellings import factor_of, of_powers, powers, sought
+from headway.core.trace import Law
 
 Fact = Callable[[str, str], Any]  # text such as h100.hbm_bw, and its argument -> a number with its origin
 TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -32,6 +33,11 @@ class ValueSources:
 
     fact: Fact
     constants: dict[str, Any]
+
+
+def arguments_of(law: Law) -> dict[str, Any]:
+    """Annotations of a law's arguments, by name."""
+    return {name: hint for name, hint in typing.get_type_hints(law.run, include_extras=True).items() if name != "return"}
 
 
 def unit_of(hint: Any) -> str | None:
@@ -55,10 +61,11 @@ def members(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def values(text: str, hint: Any, name: str, reading: ValueSources) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    """Members of an argument's axis, and notes on dropped members; a single value is an axis of length 1."""
+def values(text: str, hint: Any, name: str, reading: ValueSources, paired: bool = False) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Members of an argument's axis, and notes on dropped members; a single value is an axis of length 1, pairs have each of theirs."""
     unit = unit_of(hint)
-    if unit is None or unit == "bool" or text in reading.constants or (names_fact(text) and ".." not in text):
+    has_members = ".." not in text and (paired or names_fact(text))
+    if has_members or unit is None or unit == "bool" or text in reading.constants:
         return tuple(value(part, hint, name, reading) for part in members(text)), ()
     if text.strip() in ("inf", "infinity"):
         return (quantity.user_input(math.inf, name, unit),), ()
@@ -178,21 +185,24 @@ def assignments(words: list[str], what: str) -> Iterator[tuple[str, str]]:
         yield key, text
 
 
-def check_names(texts: typing.Collection[str], hints: typing.Collection[str], what: str) -> None:
-    """Raise an error for arguments that are unknown or missing; it names those that would work."""
-    for key in texts:
-        if key not in hints:
-            raise UnknownName(f"argument of {what}", key, hints, f"{what} takes {', '.join(hints)}")
+def check_names(
+    texts: typing.Collection[str], hints: typing.Collection[str], what: str, routes: Callable[[str], str] | None = None
+) -> None:
+    """Raise an error for arguments that are unknown or missing; it names those that would work, and other `routes` to one."""
     missing = [key for key in hints if key not in texts]
+    for key in texts:
+        if key not in hints and not (missing and routes):
+            raise UnknownName(f"argument of {what}", key, hints, f"{what} takes {', '.join(hints)}")
     if missing:
-        raise MissingArguments(what, missing)
+        raise MissingArguments(what, missing, [route for key in missing if routes and (route := routes(key))])
 
 
 class MissingArguments(HeadwayError):
-    """Arguments that a law needs and the user left out."""
+    """Arguments that a law needs and the user left out, and how other laws would give them."""
 
-    def __init__(self, what: str, missing: list[str]) -> None:
-        super().__init__(f"{what} needs {' '.join(f'{key}=...' for key in missing)}; `headway law {clip(what)}` shows units and an example")
+    def __init__(self, what: str, missing: list[str], routes: typing.Sequence[str] = ()) -> None:
+        needs = "; or ".join([f"{what} needs {' '.join(f'{key}=...' for key in missing)}", *routes])
+        super().__init__(f"{needs}; `headway law {clip(what)}` shows units and an example")
 
 
 def _fits(constant: Any, hint: Any) -> bool:

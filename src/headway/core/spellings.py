@@ -140,6 +140,8 @@ def factor_of(suffix: str, unit: str) -> float | None:
 
 def _compound_factor(suffix: str, unit: str) -> float | None:
     """Factor to SI of a unit made of others, such as byte/token or USD/W/s, or None when it is no spelling of that unit."""
+    if suffix in _COUNT:  # 100k of a unit that is left out
+        return _COUNT[suffix]
     if suffix in AS_UNIT.get(unit, {}):
         return AS_UNIT[unit][suffix]
     (above, below), (typed_above, typed_below) = _sides(unit), _sides(suffix)

@@ -29,7 +29,7 @@ class Law:
     source: str
     empirical: str  # why the unit test is waived, or ""
     run: Callable[..., Any]  # the plain function, without the recorder
-    gives: str = ""  # an argument of other laws that it computes
+    gives: str = ""  # arguments of other laws that it computes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

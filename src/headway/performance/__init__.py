@@ -10,8 +10,9 @@ Holds        layout (tp, cp, dp, ep, pp, and what engines split), splits (what a
              request), nearest (measured rows near a question, how unlike them it is), calibration/ (what runs of one's own
              say), intervals (half of one, as a factor), request (a
              compiled layout with its engine: TTFT, TPOT and capacity at a load), estimate (every quantity of a row, money of each kind of
-             token), law (any law by name, with facts), mesh (arrays over it, collectives), product (sharded matrix products), capacity
-             (what fits, split evenly), questions (law, matmul, collective, capacity).
+             token), law (any law by name, with facts), law_chain (laws that give what another lacks), mesh (arrays over it,
+             collectives), product (sharded matrix products), capacity (what fits, split evenly), questions (law, matmul,
+             collective, capacity).
 Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, achieved.efficiencies,
              compile.compile_layout, compile.StepModel, estimate.Deployment, estimate.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, simulation, economics, evidence and above.

@@ -7,17 +7,18 @@ import itertools
 import math
 import sys
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.core import law_values
+from headway.core import law_index, law_values
 from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
 from headway.core.law_index import load
-from headway.core.law_values import ValueSources
+from headway.core.law_values import ValueSources, arguments_of
 from headway.core.quantity import Sourced
 from headway.core.trace import Law, record
 from headway.hardware.fact import fact
+from headway.performance.law_chain import LawStep, chain, givers
 
 MOST_POINTS = 100_000
 
@@ -29,16 +30,39 @@ class LawCall:
     law: Law
     axes: Mapping[str, tuple[Any, ...]]
     notes: tuple[str, ...] = ()
+    steps: tuple[LawStep, ...] = ()  # laws that give the other arguments
+    paired: bool = False
 
     def points(self) -> list[dict[str, Any]]:
-        """Inputs of each point of the grid, in the order of the arguments."""
+        """Inputs of each point, in the order of the arguments: of the grid, or pair by pair."""
+        if self.paired:
+            lengths = {len(axis) for axis in self.axes.values() if len(axis) > 1}
+            if len(lengths) != 1 or sum(len(axis) > 1 for axis in self.axes.values()) < 2:
+                raise BadValue("--zip", f"lists of {', '.join(map(str, sorted(lengths))) or 'one'}", "two lists or more, of one length")
+            axes = [axis * max(lengths) if len(axis) == 1 else axis for axis in self.axes.values()]
+            return [dict(zip(self.axes, point, strict=True)) for point in zip(*axes, strict=True)]
         if math.prod(len(axis) for axis in self.axes.values()) > MOST_POINTS:
             raise BadValue(self.law.name, "too many values", f"at most {MOST_POINTS} points")
         return [dict(zip(self.axes, point, strict=True)) for point in itertools.product(*self.axes.values())]
 
+    def completed(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """A point with the arguments that other laws give."""
+        inputs = dict(point)
+        for step in self.steps:
+            inputs[step.argument] = evaluate(step.law, {name: inputs[name] for name in arguments_of(step.law)})
+        return inputs
+
+    def result(self, inputs: Mapping[str, Any]) -> Any:
+        """Value of the law at a completed point."""
+        return evaluate(self.law, {name: inputs[name] for name in arguments_of(self.law)})
+
+    def hints(self) -> dict[str, Any]:
+        """Annotations of every argument, of this law and of those that give its own, and of the result."""
+        return {name: hint for law in (*(step.law for step in self.steps), self.law) for name, hint in hints_of(law).items()}
+
     def unit(self, name: str = "return") -> str:
         """Unit of an argument, or of the result; of any unit, the one that the inputs have."""
-        hints = hints_of(self.law)
+        hints = self.hints()
         unit = law_values.unit_of(hints[name]) or ""
         if unit != "*":
             return unit
@@ -53,17 +77,21 @@ def hints_of(law: Law) -> dict[str, Any]:
     return typing.get_type_hints(law.run, include_extras=True)
 
 
-def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, absent: str = "") -> LawCall:
-    """The call that texts such as {"mem_bw": "h100.hbm_bw"} ask for; `absent` is an argument that is solved for."""
-    hints = {name: hint for name, hint in hints_of(law).items() if name != "return"}
-    law_values.check_names([*texts, *([absent] if absent else [])], hints, law.name)
+def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, absent: str = "", paired: bool = False) -> LawCall:
+    """The call that texts such as {"mem_bw": "h100.hbm_bw"} ask for; `absent` is an argument that is solved for.
+
+    An argument that is missing is given by another law, if the texts have what that needs: `kv_s=batch_kv_s` names one of several.
+    """
+    choices = {name: text for name, text in texts.items() if text in [place.name for place in law_index.givers(name)]}
+    texts = {name: text for name, text in texts.items() if name not in choices}
+    steps, hints = _composed(law, [*texts, *([absent] if absent else [])], choices)
     reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law))
     axes: dict[str, tuple[Any, ...]] = {}
     notes: tuple[str, ...] = ()
     with record():
         for name, hint in hints.items():
             if name in texts:
-                axes[name], more = law_values.values(texts[name], hint, name, reading)
+                axes[name], more = law_values.values(texts[name], hint, name, reading, paired)
                 notes += more
     units = {name: member.unit for name, axis in axes.items() if law_values.unit_of(hints[name]) == "*"
              for member in axis if isinstance(member, Sourced) and member.unit}  # fmt: skip
@@ -71,7 +99,23 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
         first = next(iter(units))
         if unit != units[first]:
             raise BadValue(name, f"a quantity in {unit}", f"a quantity in {units[first]}, as {first} is")
-    return LawCall(law, axes, notes)
+    return LawCall(law, axes, (*(step.words() for step in steps), *notes), steps, paired)
+
+
+def _composed(law: Law, names: Sequence[str], choices: Mapping[str, str]) -> tuple[tuple[LawStep, ...], dict[str, Any]]:
+    """The laws that give what these names lack, and the annotations of what they and the law take; an error for too few or too many."""
+    steps = chain(law, names, choices)
+    hints = {name: hint for part in (law, *(step.law for step in steps)) for name, hint in arguments_of(part).items()}
+    for step in steps:
+        hints.pop(step.argument)
+    law_values.check_names(names, hints, law.name, lambda name: _route(law, name))
+    return steps, hints
+
+
+def _route(law: Law, name: str) -> str:
+    """How other laws would give an argument."""
+    routes = [f"{' '.join(f'{key}=...' for key in arguments_of(giver))} ({giver.name})" for giver in givers(law, name)]
+    return f"for {name} {' or '.join(routes)}" if routes else ""
 
 
 def _constants(law: Law) -> dict[str, Any]:
@@ -104,21 +148,22 @@ def law(name: str, /, **arguments: Any) -> Any:
     295
     """
     formula = load(name)
-    texts = {key: value for key, value in arguments.items() if isinstance(value, str)}
-    hints = [key for key in hints_of(formula) if key != "return"]
-    law_values.check_names(arguments, hints, formula.name)
-    inputs = dict(arguments)
-    for key, axis in read_some(formula, texts).items() if texts else ():
-        inputs[key] = axis[0] if len(axis) == 1 else list(axis)
-    if not any(isinstance(value, list) or hasattr(value, "__array__") for value in inputs.values()):
-        return evaluate(formula, inputs)
+    steps, hints = _composed(formula, list(arguments), {})
+    inputs, reading = dict(arguments), ValueSources(fact, _constants(formula))
+    for key, text in arguments.items():
+        if isinstance(text, str):
+            axis, _ = law_values.values(text, hints[key], key, reading)
+            inputs[key] = axis[0] if len(axis) == 1 else list(axis)
+    for step in steps:
+        inputs[step.argument] = _broadcast(step.law, inputs)
+    return _broadcast(formula, inputs)
+
+
+def _broadcast(law: Law, inputs: Mapping[str, Any]) -> Any:
+    """Value of a law for its own among these inputs, lists as arrays."""
+    values = {name: inputs[name] for name in arguments_of(law)}
+    if not any(isinstance(value, list) or hasattr(value, "__array__") for value in values.values()):
+        return evaluate(law, values)
     import numpy as np
 
-    return formula.run(**{key: np.array(value) if isinstance(value, list) else value for key, value in inputs.items()})
-
-
-def read_some(formula: Law, texts: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
-    """Values of some arguments of a law from text."""
-    reading = ValueSources(fact, _constants(formula))
-    hints = hints_of(formula)
-    return {key: law_values.values(text, hints[key], key, reading)[0] for key, text in texts.items()}
+    return law.run(**{key: np.array(value) if isinstance(value, list) else value for key, value in values.items()})

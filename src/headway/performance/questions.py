@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.core.question import MACHINES, MODELS, REQUIRED, FlagGroup, FlagRecord, Question, declared, field
+from headway.core.question import MACHINES, MODELS, REQUIRED, SWITCH, FlagGroup, FlagRecord, Question, declared, field
 from headway.core.schema import Field
 from headway.models.by_numbers import BY_NUMBERS
 from headway.models.precision import Precision
@@ -20,7 +20,7 @@ class LawBackwards(FlagRecord):
 
 
 class LawQuestion(Question):
-    """One law: its equation and arguments, or its result for numbers, lists, ranges and facts."""
+    """One law: its equation and arguments, or its result for numbers, lists, ranges and facts; what it lacks, other laws give."""
 
     verb, answered_by = "law", "headway.answers.law"
     example = "law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw"
@@ -33,7 +33,12 @@ class LawQuestion(Question):
     values = field(
         kind="pairs", word="key=value", place="*", help="its arguments: 3.35TB/s, 1,2,4, 1..512*2, h100.hbm_bw, 72*b200.hbm_bw", default=()
     )
+    zip = field(kind=SWITCH, help="pair the members of lists, the first with the first, instead of every combination", default=False)
     find = field(kind="text", word="WORDS", help="laws whose name, sentence or source has these words")
+
+    def idle(self) -> dict[str, str]:
+        """Pairs, where nothing has values."""
+        return {} if self.values else {"zip": "lists of values, such as batch=4,256 context=8192,1024"}
 
 
 class Mesh(FlagRecord):

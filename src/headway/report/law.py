@@ -45,12 +45,6 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, bool | str) else clean(number(value)) if isinstance(value, int | float) else typed(value)
 
 
-def unit_of_argument(law: Law, name: str) -> str:
-    """Unit of an argument; "" of any unit."""
-    unit = equation.input_units(law).get(name, "")
-    return "" if unit == "*" else unit
-
-
 def sentence(law: Law) -> str:
     """What a law says, in its own words."""
     return " ".join((inspect.getdoc(law.run) or "").partition("\n\n")[0].split())
@@ -121,10 +115,11 @@ def about(row: dict[str, Any]) -> Summary:
     return Summary(row["law"], (), lines, Listing(row["arguments"]))
 
 
-def columns(law: Law, unit: Callable[..., str]) -> dict[str, Column]:
+def columns(law: Law, call: Any) -> dict[str, Column]:
     """Columns of a law's results."""
-    by_name = {name: Column(unit(name), f"argument of {law.name}") for name in _hints(law) if name != "return"}
-    return {"law": Column("", "name of the law")} | by_name | {"result": Column(unit(), sentence(law))}
+    by_name = {name: Column(call.unit(name), f"argument of {law.name}") for name in call.axes}
+    steps = {step.argument: Column(call.unit(step.argument), step.words()) for step in call.steps}
+    return {"law": Column("", "name of the law")} | by_name | steps | {"result": Column(call.unit(), sentence(law))}
 
 
 def results(law: Law, call: Any, rows: Any) -> Summary:
@@ -134,7 +129,8 @@ def results(law: Law, call: Any, rows: Any) -> Summary:
     first = f"{law.name} is {text(row_list[0]['result'], unit)}"
     varying = [name for name, axis in call.axes.items() if len(axis) > 1]
     headline = first + "." if len(row_list) == 1 else f"{law.name} at {len(row_list)} points: {_span(row_list, unit)}."
-    people = Listing([{name: text(row[name], call.unit(name)) for name in (varying or call.axes)} | {law.name: text(row["result"], unit)}
+    names = [*(varying or call.axes), *(step.argument for step in call.steps)]
+    people = Listing([{name: text(row[name], call.unit(name)) for name in names} | {law.name: text(row["result"], unit)}
                       for row in row_list])  # fmt: skip
     return Summary(headline, (), _basis(law), people)
 
@@ -163,10 +159,9 @@ def crossing(law: Law, name: str, unit: str, rows: list[dict[str, Any]]) -> str:
 
 def solved(law: Law, call: Any, rows: list[dict[str, Any]], headline: str) -> Summary:
     """Sentence, table and equation of a solution."""
-    keys = [key for key in rows[0] if key in {*_hints(law), "result"} and key != "return"]
-    people = Listing(
-        [{key: text(row[key], call.unit() if key == "result" else unit_of_argument(law, key)) for key in keys} for row in rows]
-    )
+    hints = call.hints()
+    keys = [key for key in rows[0] if key in {*hints, "result"} and key != "return"]
+    people = Listing([{key: text(row[key], call.unit() if key == "result" else call.unit(key)) for key in keys} for row in rows])
     return Summary(headline, (), _basis(law), people)
 
 

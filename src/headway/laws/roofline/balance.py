@@ -30,7 +30,7 @@ from headway.core.units import (
 MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add per parameter and token
 
 
-@formula(source="Scaling Book, Roofline: critical batch")
+@formula(source="Scaling Book, Roofline: critical batch", gives="ratio")
 def hardware_ratio(weight_byte: Byte, peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> Token:
     """Tokens per weight read at which compute time equals read time: a property of the chip, equal for every model.
 
@@ -199,7 +199,7 @@ def crossing_with_attention(compute_s: Second, kv_s_per_context: SecondPerToken,
 # -- memory capacity: what fits once the weights are loaded, and drain time, the time to read a memory once ---------------------
 
 
-@formula(source="capacity over bandwidth")
+@formula(source="capacity over bandwidth", gives="drain")
 def drain_s(capacity: Byte, mem_bw: BytePerSecond) -> Second:
     """Drain time of a memory such as HBM: to read the whole memory once, a lower bound of any step that reads all of it.
 

@@ -23,7 +23,17 @@ from headway.core.units import (
 from headway.laws.roofline.balance import compute_s_per_token
 
 
-@formula(source="2 B N_a / F")
+@formula(source="one token of each sequence: Scaling Book, Inference", gives="tokens")
+def decode_tokens(batch: Number) -> Token:
+    """Tokens that a decode step computes: one of each sequence of the batch.
+
+    >>> decode_tokens(2400)  # DeepSeek-V3 on 72 B200
+    2400.0
+    """
+    return batch * ONE_TOKEN
+
+
+@formula(source="2 B N_a / F", gives="compute_s")
 def batch_compute_s(tokens: Token, active_params: Number, peak_flops: FlopPerSecond) -> Second:
     """Compute time of a decode step's matmuls: proportional to the batch.
 
@@ -33,7 +43,7 @@ def batch_compute_s(tokens: Token, active_params: Number, peak_flops: FlopPerSec
     return tokens * compute_s_per_token(active_params, peak_flops)
 
 
-@formula(source="w N_t / BW")
+@formula(source="w N_t / BW", gives="weights_s")
 def latency_floor_s(total_params: Number, weight_byte: Byte, mem_bw: BytePerSecond) -> Second:
     """Lower bound of a decode step: time to read all weights once, whatever the batch (once it uses every expert).
 
@@ -43,7 +53,7 @@ def latency_floor_s(total_params: Number, weight_byte: Byte, mem_bw: BytePerSeco
     return total_params * weight_byte / mem_bw
 
 
-@formula(source="B L kappa / BW")
+@formula(source="B L kappa / BW", gives="kv_s")
 def batch_kv_s(batch: Number, context: Token, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> Second:
     """KV read time of a decode step: proportional to the batch, since each sequence reads its own cache.
 
@@ -73,7 +83,7 @@ def roofline_s(compute_s: Second, memory_s: Second) -> Second:
     return np.maximum(compute_s, memory_s)
 
 
-@formula(source="Reiner Pope, blackboard lecture, 2026-04-29: max(t_c, t_w + t_kv)")
+@formula(source="Reiner Pope, blackboard lecture, 2026-04-29: max(t_c, t_w + t_kv)", gives="step_s step")
 def overlapped_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     """Lower bound of a step: all compute overlaps all memory traffic.
 
@@ -83,7 +93,7 @@ def overlapped_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Sec
     return np.maximum(compute_s, weights_s + kv_s)
 
 
-@formula(source="sum of the terms")
+@formula(source="sum of the terms", gives="step_s step")
 def serial_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     """Upper bound of a step: nothing overlaps; at most twice the floor.
 
@@ -93,7 +103,7 @@ def serial_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     return compute_s + weights_s + kv_s
 
 
-@formula(source="Scaling Book, Inference: attention, then the matrix products")
+@formula(source="Scaling Book, Inference: attention, then the matrix products", gives="step_s step")
 def kv_apart_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     """Step time when attention does not overlap with matmuls: KV time plus the longer of compute and weights.
 
