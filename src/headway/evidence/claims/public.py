@@ -6,73 +6,61 @@ Of a bound the figures end in `, at least` and `, at most`; so do the ends of a 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from headway.core.quantity import default, known
+from headway.economics.chip_cost import parts
+from headway.economics.inversion.priors import priors
 from headway.evidence.claims.claim import ClaimInputs, Parts, recomputes
+from headway.hardware.edit import edit
+from headway.hardware.system import system
 from headway.laws.architecture.params import sparsity
 from headway.laws.rack import cable_count, star_links
 from headway.laws.roofline.balance import compute_s_per_token, mfu, sent_s
 from headway.laws.roofline.batch_step import batch_compute_s, context_multiple, crossing_of_kv
 from headway.laws.sample import quantile, share_within, spread_ratio, years_of_growth
 from headway.laws.scaling.power_laws import params_at_ratio
+from headway.models.attention.grouped_query import Attention
+from headway.models.config import catalogue_index, model
+from headway.models.describe import releases
+from headway.models.model import Model
+from headway.models.totals import active_params, kv_bytes_per_token
+from headway.performance.estimate import estimate
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
+from headway.serving.serve import deployment
 
 QUARTERS = tuple(known(share, f"{name} quartile", "", "constant", "definition") for share, name in ((0.25, "lower"), (0.75, "upper")))
 KNEES_SINCE = 2025  # models of the lecture's own time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFigures:
-    """What is counted of a model; None where it has no such figure, or it is not public."""
-
-    year: int | None
-    context: Any
-    kv_heads: Any
-    head_width: Any
-    kv_per_param: Any
+ONE_BYTE = default(1, "bytes per cache element", "byte", "fp8")
 
 
 @functools.cache
-def models() -> tuple[ModelFigures, ...]:
-    """Figures of every model of the catalogue."""
-    from headway.models.config import catalogue_index
-
-    return tuple(_figures(row["name"]) for row in catalogue_index())
-
-
-def _figures(name: str) -> ModelFigures:
-    from headway.models import totals
-    from headway.models.attention.grouped_query import Attention
-    from headway.models.config import model
-    from headway.models.describe import releases
-
-    entry, release = model(name), releases().get(name)
-    heads = [block.attention for block in entry.blocks if isinstance(block.attention, Attention)]
-    one_byte = default(1, "bytes per cache element", "byte", "fp8")
-    cache = float(totals.kv_bytes_per_token(entry, one_byte)) / float(totals.active_params(entry))
-
-    def figure(value: float, of: str, unit: str) -> Any:
-        return known(value, f"{of} of {name}", unit, "config", entry.origin or entry.source)
-
-    return ModelFigures(
-        year=None if release is None else int(release.year), context=entry.max_context,
-        kv_heads=figure(max(int(part.kv_heads) for part in heads), "KV heads", "") if heads else None,
-        head_width=figure(max(int(part.head_dim) for part in heads), "width of heads", "") if heads else None,
-        kv_per_param=figure(cache, "KV bytes per token and active parameter", "byte/token") if cache else None,
-    )  # fmt: skip
+def models() -> tuple[tuple[int, Model], ...]:
+    """Every model of the catalogue, with the year of its release; 0 where that is not public."""
+    dated = releases()
+    return tuple((int(dated[row["name"]].year) if row["name"] in dated else 0, model(row["name"])) for row in catalogue_index())
 
 
-def _of_all(field: str, year: int | None = None, since: int = 0) -> tuple[Any, ...]:
-    """A figure of all models that have it, of a year or since one."""
-    values = ((entry.year or 0, getattr(entry, field)) for entry in models())
-    return tuple(value for at, value in values if value is not None and at >= since and year in (None, at))
+@functools.cache
+def caches() -> tuple[Any, ...]:
+    """KV bytes per token and active parameter of each recent model that keeps a cache."""
+    recent = (entry for at, entry in models() if at >= KNEES_SINCE)
+    shares = ((entry, float(kv_bytes_per_token(entry, ONE_BYTE)) / float(active_params(entry))) for entry in recent)
+    return tuple(known(share, f"KV per parameter, {entry.name}", "byte/token", "config", entry.source) for entry, share in shares if share)
+
+
+def _of_heads(field: str) -> tuple[Any, ...]:
+    """A count of each model's attention that has KV heads; of several kinds the largest."""
+    layers = ([block.attention for block in entry.blocks if isinstance(block.attention, Attention)] for _, entry in models())
+    return tuple(max(getattr(layer, field) for layer in kinds) for kinds in layers if kinds)
 
 
 @recomputes("AP-07")
 def heads_of_models(inputs: ClaimInputs) -> Parts:
     """Share of the catalogue's models with few KV heads, and with heads of the stated width."""
-    heads, widths = _of_all("kv_heads"), _of_all("head_width")
+    heads, widths = _of_heads("kv_heads"), _of_heads("head_dim")
     return {
         "share of models with 1 to 8 KV heads": share_within(heads, inputs.fewest, inputs.most),
         "share of models with heads 128 wide": share_within(widths, inputs.head_width, inputs.head_width),
@@ -83,7 +71,11 @@ def heads_of_models(inputs: ClaimInputs) -> Parts:
 @recomputes("CW-01")
 def contexts_by_year(inputs: ClaimInputs) -> Parts:
     """Median context of the catalogue's models by year of release."""
-    before, then, now = (quantile(_of_all("context", year), 0.5) for year in (2023, 2025, 2026))
+
+    def median(year: int) -> Any:
+        return quantile(tuple(entry.max_context for at, entry in models() if at == year and entry.max_context is not None), 0.5)
+
+    before, then, now = map(median, (2023, 2025, 2026))
     return {
         "median of 2023 over 8 K": before / inputs.before,
         "median of 2025": then,
@@ -95,10 +87,9 @@ def contexts_by_year(inputs: ClaimInputs) -> Parts:
 @recomputes("AP-03")
 def knees_of_models(inputs: ClaimInputs) -> Parts:
     """Context at which a model's KV reads take as long as its arithmetic: the quartiles of recent models."""
-    caches = _of_all("kv_per_param", since=KNEES_SINCE)
 
     def knee(probability: Any) -> Any:
-        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(caches, probability))
+        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(caches(), probability))
 
     return {
         "knee of the middle half, at least": knee(QUARTERS[1]),  # the most cache, the earliest knee
@@ -110,8 +101,6 @@ def knees_of_models(inputs: ClaimInputs) -> Parts:
 @recomputes("AP-18")
 def price_over_cost(inputs: ClaimInputs) -> Parts:
     """Prices of open models over their computed cost, and the spread of one model's price over hosts."""
-    from headway.economics.inversion.priors import priors
-
     return {
         "price over cost, at least": priors().markup_output,
         "price over cost, at most": priors().markup_input,
@@ -192,9 +181,6 @@ def size_from_compute(inputs: ClaimInputs) -> Parts:
 @recomputes("FS-09")
 def memory_of_spending(inputs: ClaimInputs) -> Parts:
     """Memory's share of capital spending if all servers were GB200 NVL72."""
-    from headway.economics.chip_cost import parts
-    from headway.hardware.system import system
-
     memory = parts(system("gb200-nvl72"))[-1]
     return {
         "memory's share of capital spending, at least": memory.share_of_machine_lo * inputs.few_servers,
@@ -212,13 +198,6 @@ def tokens_of_training(inputs: ClaimInputs) -> Parts:
 @recomputes("EX-02")
 def prefill_of_palm(inputs: ClaimInputs) -> Parts:
     """Share of the peak that headway predicts for prompts of PaLM-540B on TPU v4, and the time of gathering its weights."""
-    from headway.hardware.edit import edit
-    from headway.hardware.system import system
-    from headway.models.totals import active_params
-    from headway.performance.estimate import estimate
-    from headway.performance.layout import Layout
-    from headway.performance.workload import Load
-    from headway.serving.serve import deployment
 
     prompt, single = default(2048, "prompt", "token", "as in the paper"), default(1, "prompts, and their output", "", "prompts alone")
     machine = edit(system("1xtpu-v4"), "chip.hbm", 1.5e12)  # holds what is gathered in time
