@@ -26,7 +26,7 @@ def workers(address: str) -> Workers:
         raise MissingExtra("--cluster", "cluster") from None
     if not re.fullmatch(r"\w+://\S+:\d+", address):
         raise BadValue("--cluster", address, "the address that `dask scheduler` prints, such as tcp://10.0.0.5:8786")
-    for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
+    for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says it when the cluster has gone
     place = f"the cluster at {address}"
     try:
