@@ -17,7 +17,7 @@ from headway.reality.measure.run import MeasureRequest, measured
 from headway.reality.measure.timing import FEWEST, Rounds, timed
 from headway.reality.threads import VARIABLES, environment, in_child
 
-TINY = processor.MeasureSizes(
+TINY = processor.MeasureSizes(shapes=(1.0,), 
     rows=(1, 4), width=8, ring_bytes=4096, looped_width=8, vector_rows=(1,), vector_width=8, contexts=(4,), sequences=(2,), prompts=(4,),
     rounds=Rounds(most=FEWEST),
 )  # fmt: skip

@@ -31,9 +31,10 @@ from headway.report import output
 COLUMNS = {
     "what": Column("", "what was timed: a matmul by its number format, a stream, a call, the work between matmuls, attention, a link"),
     "rows": Column("count", "rows that a matrix is multiplied with, or tokens"),
+    "columns": Column("count", "columns of the matrix"),
     "context": Column("token", "tokens of a cache that attention reads, or of a prompt"),
     "size_bytes": Column("byte", "bytes of the matrix, of the stream, or of keys and values"),
-    "time_s": Column("s", "the fastest of its rounds"),
+    "time_s": Column("s", "the median of its rounds"),
     "spread": Column("", "how far the median of the rounds lies above the fastest, as a share of it"),
     "flop_per_s": Column("flop/s", "rate of arithmetic, a multiply-add counting 2"),
     "bytes_per_s": Column("byte/s", "rate at which weights, a stream or a cache are read"),
@@ -45,7 +46,7 @@ DECODED = {
     "batch": Column("count", "sequences of the step"),
     "context": Column("token", "tokens that each sequence attends to, or of the prompt"),
     "predicted_s": Column("s", "time by the step law, from the measured machine alone, before it was measured"),
-    "measured_s": Column("s", "the fastest of its rounds"),
+    "measured_s": Column("s", "the median of its rounds"),
     "error": Column("", "predicted over measured, less one"),
     "spread": COLUMNS["spread"],
 }

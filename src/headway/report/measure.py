@@ -20,7 +20,7 @@ from headway.report.words import number_of, sentence
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
-VIEW = ("what", "rows", "context", "time_s", "flop_per_s", "bytes_per_s", "spread")
+VIEW = ("what", "rows", "columns", "context", "time_s", "flop_per_s", "bytes_per_s", "spread")
 DECODE_VIEW = ("kind", "decoder", "batch", "context", "predicted_s", "measured_s", "error", "spread")
 
 
@@ -34,14 +34,12 @@ def rows(record: MachineRecord) -> list[dict[str, Any]]:
     plain: list[dict[str, Any]] = []
 
     def add(what: str, time: Any, **values: Any) -> None:
-        empty = dict.fromkeys(("rows", "context", "size_bytes", "flop_per_s", "bytes_per_s", "native"))
+        empty = dict.fromkeys(("rows", "columns", "context", "size_bytes", "flop_per_s", "bytes_per_s", "native"))
         plain.append({"what": what, "time_s": time.seconds, "spread": time.spread} | empty | values)
 
     for matmul in record.matmuls:
-        add(
-            f"matmul {matmul.format}", matmul, rows=matmul.rows, size_bytes=matmul.inner * matmul.columns * matmul.element,
-            flop_per_s=matmul.flop_per_s, bytes_per_s=matmul.weights_per_s, native=matmul.native,
-        )  # fmt: skip
+        size, rates = matmul.inner * matmul.columns * matmul.element, {"flop_per_s": matmul.flop_per_s, "bytes_per_s": matmul.weights_per_s}
+        add(f"matmul {matmul.format}", matmul, rows=matmul.rows, columns=matmul.columns, size_bytes=size, native=matmul.native, **rates)
     for stream in record.streams:
         add(f"stream {stream.kind}", stream, size_bytes=stream.bytes, bytes_per_s=stream.bytes_per_s)
     for call in record.calls:
@@ -132,7 +130,7 @@ def describe_decode(record: MachineRecord, results: Sequence[DecodeResult], path
 def roofline(record: MachineRecord, rates: MachineRates, rows_left: Rows, view: View) -> Picture:
     """Matmuls under the roof of what was reached."""
     form = record.formats()[0]
-    times = [time for time in record.matmuls if time.format == form]
+    times = [time for time in record.matmuls if time.format == form and time.inner == time.columns]
     intensity = [2.0 * time.rows / time.element for time in times]
     measured = [{"x": at, "y": time.flop_per_s} for at, time in zip(intensity, times, strict=True)]
     ridge, read = rates.peak / rates.bandwidth, format_value(rates.bandwidth, "byte/s")

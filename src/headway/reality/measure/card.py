@@ -97,7 +97,7 @@ def _matmuls(timer: _Timer, form: str) -> Iterator[MatmulTime]:
         inputs = timer.random(form, rows, WIDTH)
         result = timer(lambda inputs=inputs: multiply(inputs, next(ring)))
         yield MatmulTime(
-            format=form, native=True, rows=rows, inner=WIDTH, columns=WIDTH, element=matrix.element_size(), seconds=result.fastest_s,
+            format=form, native=True, rows=rows, inner=WIDTH, columns=WIDTH, element=matrix.element_size(), seconds=result.median_s,
             spread=result.spread,
         )  # fmt: skip
 
@@ -108,7 +108,7 @@ def _streams(timer: _Timer) -> Iterator[StreamTime]:
     size = source.numel() * source.element_size()
     for kind, passes, work in ((READ, 1, lambda: source.sum()), (COPY, 2, lambda: target.copy_(source))):
         result = timer(work)
-        yield StreamTime(kind=kind, bytes=passes * size, seconds=result.fastest_s, spread=result.spread)
+        yield StreamTime(kind=kind, bytes=passes * size, seconds=result.median_s, spread=result.spread)
 
 
 def _calls(timer: _Timer) -> Iterator[CallTime]:
@@ -117,7 +117,7 @@ def _calls(timer: _Timer) -> Iterator[CallTime]:
     works = {OPERATION: lambda: vector.add_(1), MATMUL: lambda: matrix @ matrix, LAUNCH: lambda: (vector.add_(1), settle())}
     for kind, work in works.items():  # the last waits for its kernel, the others are launched one behind the other
         result = timer(work)
-        yield CallTime(kind=kind, seconds=result.fastest_s, spread=result.spread)
+        yield CallTime(kind=kind, seconds=result.median_s, spread=result.spread)
 
 
 def _vectors(timer: _Timer) -> Iterator[VectorTime]:
@@ -134,7 +134,7 @@ def _vectors(timer: _Timer) -> Iterator[VectorTime]:
         }
         for kind, work in works.items():
             result = timer(work)
-            yield VectorTime(kind=kind, rows=rows, width=VECTOR_WIDTH, seconds=result.fastest_s, spread=result.spread)
+            yield VectorTime(kind=kind, rows=rows, width=VECTOR_WIDTH, seconds=result.median_s, spread=result.spread)
 
 
 def _attentions(timer: _Timer) -> Iterator[AttentionTime]:
@@ -147,7 +147,7 @@ def _attentions(timer: _Timer) -> Iterator[AttentionTime]:
         result = timer(functools.partial(_attend, timer.torch, new, itertools.cycle(caches)))
         yield AttentionTime(
             sequences=sequences, queries=queries, context=context, heads=HEADS, kv_heads=KV_HEADS, head=HEAD, element=2,
-            seconds=result.fastest_s, spread=result.spread,
+            seconds=result.median_s, spread=result.spread,
         )  # fmt: skip
 
 
@@ -166,4 +166,4 @@ def _links(timer: _Timer) -> Iterator[LinkTime]:
         pairs.append(("card", "peer", target, torch.empty(LINK_BYTES, dtype=torch.uint8, device="cuda:1")))
     for origin, end, source, there in pairs:
         result = timer(lambda source=source, there=there: there.copy_(source, non_blocking=True))
-        yield LinkTime(origin=origin, target=end, bytes=LINK_BYTES, seconds=result.fastest_s, spread=result.spread)
+        yield LinkTime(origin=origin, target=end, bytes=LINK_BYTES, seconds=result.median_s, spread=result.spread)

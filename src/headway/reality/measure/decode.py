@@ -107,7 +107,8 @@ def predicted(record: MachineRecord, rates: MachineRates, point: DecodePoint) ->
 
 def sections_at(record: MachineRecord, rates: MachineRates, shape: LabShape, point: DecodePoint) -> dict[str, dict[str, float]]:
     """The machine's numbers at a point: what a cache of its length is read with, and the calls of the experts that it touches."""
-    sections = sections_of(replace(rates, decode_memory=_cache_share(record, rates, point.tokens * shape.head_dim)))
+    scores = shape.heads // shape.kv_heads * point.tokens * shape.head_dim
+    sections = sections_of(replace(rates, decode_memory=_cache_share(record, rates, scores)))
     if not shape.experts:
         return sections
     rows = point.batch if point.kind == DECODE else point.tokens
@@ -118,15 +119,19 @@ def sections_at(record: MachineRecord, rates: MachineRates, shape: LabShape, poi
     return sections | {"moe.other.bf16": sections["moe.other.bf16"] | experts}
 
 
-def _cache_share(record: MachineRecord, rates: MachineRates, elements: int) -> float:
-    """Share of the bandwidth with which the cache of a head of so many elements is read, between the lengths that were measured."""
+def _cache_share(record: MachineRecord, rates: MachineRates, work: float) -> float:
+    """Share of the bandwidth with which a KV head's cache is read, between the sizes that were measured.
+
+    `work` are the multiplications of its scores, by which a library chooses whether it copies the keys first.
+    """
     batch = max(time.sequences for time in record.attentions)
-    decodes = sorted((time.context * time.head, time) for time in record.attentions if time.queries == 1 and time.sequences == batch)
+    times = [time for time in record.attentions if time.queries == 1 and time.sequences == batch]
+    decodes = sorted((time.heads // time.kv_heads * time.context * time.head, time) for time in times)
     shares = []
     for _, attention in decodes:
         busy = max(attention.seconds - rates.decode_t0_s - attention.sequences * attention.kv_heads * rates.block_s, attention.seconds / 10)
         shares.append(math.log(attention.bytes / rates.bandwidth / busy))
-    return math.exp(float(np.interp(math.log(elements), [math.log(size) for size, _ in decodes], shares)))
+    return math.exp(float(np.interp(math.log(work), [math.log(size) for size, _ in decodes], shares)))
 
 
 def prediction(record: MachineRecord, rates: MachineRates, quick: bool) -> dict[str, Any]:
@@ -171,7 +176,7 @@ def median_error(all_results: Sequence[DecodeResult], kind: str) -> float:
 
 
 def measure_points(all_points: Sequence[DecodePoint], clock: Clock, rounds: Rounds = PLAIN) -> list[tuple[float, float]]:
-    """Fastest time and spread of each point, in their order; one decoder at a time lies in memory."""
+    """Median time and spread of each point, in their order; one decoder at a time lies in memory."""
     expect(len(all_points))
     times: dict[DecodePoint, tuple[float, float]] = {}
     for name in dict.fromkeys(point.shape for point in all_points):
@@ -186,7 +191,7 @@ def measure_points(all_points: Sequence[DecodePoint], clock: Clock, rounds: Roun
                 decoder.step(texts, cache)
 
             result = timed(step, rounds, clock)
-            times[point] = result.fastest_s, result.spread
+            times[point] = result.median_s, result.spread
             tick(1)
     return [times[point] for point in all_points]
 

@@ -49,6 +49,8 @@ class MeasureSizes:
 
     rows: tuple[int, ...] = ROWS
     width: int = 1536
+    shapes: tuple[float, ...] = (1.0, 0.5, 2.0)  # inputs of a matrix over the width; its outputs make up for it
+    few: int = 64  # rows up to which all shapes are tried, of the first format
     ring_bytes: int = 256 * 10**6  # of weights, and of a stream: past the caches of any processor
     looped_width: int = 256
     vector_rows: tuple[int, ...] = (1, 96)
@@ -83,11 +85,12 @@ def measure(sizes: MeasureSizes, clock: Clock = time.perf_counter, seed: int = 0
     """All times of the processor, with the threads that the library has by now."""
     draw = np.random.default_rng(seed)
     shapes = len(sizes.sequences) * len(sizes.contexts) + len(sizes.prompts)
-    expect(len(NATIVE) * len(sizes.rows) + len(LOOPED) + 4 + 4 * len(sizes.vector_rows) + shapes)
+    few = (len(sizes.shapes) - 1) * sum(rows <= sizes.few for rows in sizes.rows)
+    expect(len(NATIVE) * len(sizes.rows) + few + len(LOOPED) + 4 + 4 * len(sizes.vector_rows) + shapes)
     clocked = functools.partial(_clocked, rounds=sizes.rounds, clock=clock)
     calls = tuple(_calls(draw, clocked))
     matmuls = tuple(itertools.chain.from_iterable(_matmuls(form, sizes, draw, clocked) for form in (*NATIVE, *LOOPED)))
-    first = next(matmul for matmul in matmuls if matmul.rows == 1)
+    first = max((matmul for matmul in matmuls if matmul.rows == 1), key=lambda matmul: matmul.weights_per_s)
     matvec = StreamTime(kind=MATVEC, bytes=first.inner * first.columns * first.element, seconds=first.seconds, spread=first.spread)
     return ProcessorTimes(
         matmuls=matmuls, streams=(matvec, *_streams(sizes, draw, clocked)), calls=calls,
@@ -107,7 +110,7 @@ Clocked = Callable[[Callable[[], object]], _Time]
 def _clocked(work: Callable[[], object], rounds: Rounds, clock: Clock) -> _Time:
     time_of = timed(work, rounds, clock)
     tick(1)
-    return _Time(time_of.fastest_s, time_of.spread)
+    return _Time(time_of.median_s, time_of.spread)
 
 
 def _random(draw: np.random.Generator, form: str, *shape: int) -> Array:
@@ -128,14 +131,18 @@ def _matmuls(form: str, sizes: MeasureSizes, draw: np.random.Generator, clocked:
     width = sizes.width if native else sizes.looped_width
     count = max(2, sizes.ring_bytes // (width * width * element)) if native else 1
     matrix = _random(draw, form, width, width)
-    ring = itertools.cycle([matrix.copy() for _ in range(count)])
-    for rows in sizes.rows if native else sizes.rows[-1:]:
-        inputs = _random(draw, form, min(rows, width), width)
-        result = clocked(lambda inputs=inputs: inputs @ next(ring))
-        yield MatmulTime(
-            format=form, native=native, rows=len(inputs), inner=width, columns=width, element=element, seconds=result.seconds,
-            spread=result.spread,
-        )  # fmt: skip
+    ring = [matrix.copy() for _ in range(count)]
+    for shape in sizes.shapes if form == NATIVE[0] else (1.0,):
+        inner = int(width * shape)
+        matrices = itertools.cycle([matrix.reshape(inner, -1) for matrix in ring])
+        all_rows = [rows for rows in sizes.rows if shape == 1 or rows <= sizes.few] if native else [min(sizes.rows[-1], width)]
+        for rows in all_rows:
+            inputs = _random(draw, form, rows, inner)
+            result = clocked(lambda inputs=inputs, matrices=matrices: inputs @ next(matrices))
+            yield MatmulTime(
+                format=form, native=native, rows=rows, inner=inner, columns=width * width // inner, element=element,
+                seconds=result.seconds, spread=result.spread,
+            )  # fmt: skip
 
 
 def _streams(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -> Iterator[StreamTime]:

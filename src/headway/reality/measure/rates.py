@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,7 @@ def _fitted(law: Callable[..., Any], times: Sequence[Any], *choices: Any) -> _Fi
 
 def _matmuls(times: Sequence[MatmulTime], peak: float, bandwidth: float, start: float) -> _Fit:
     """Share of the bandwidth of single rows, what packing adds, and how compute and weights meet."""
-    single = next(time for time in times if time.rows == 1)
-    share = min(1.0, single.weights_per_s / bandwidth)  # if a single row waits for nothing else
+    share = min(1.0, median(time.weights_per_s for time in times if time.rows == 1) / bandwidth)  # if they wait for nothing else
 
     def law(time: MatmulTime, memory: Any, packing: Any, norm: Any) -> Any:
         compute = compute_s_per_token(time.inner * time.columns, peak) * time.rows

@@ -1,7 +1,7 @@
-"""A time, measured until it no longer scatters: the fastest of its rounds, and how far the usual round lies above it.
+"""A time, measured until it no longer scatters: the median of its rounds, and how far it lies above the fastest of them.
 
-Whatever else the machine does only adds to a round, so the fastest tells what the machine can do, and the scatter how quiet it was. Of one
-thread its own processor time is taken, which leaves out the time that others' work takes from it.
+Whatever else a machine does adds to a round, so the scatter tells how quiet it was. Of one thread its own processor time is taken, which
+leaves out the time that others' work takes from it. The median, since a short round meets a quiet moment more easily than a long one.
 """
 
 from __future__ import annotations
