@@ -19,7 +19,8 @@ from headway.evidence.claims.rows import AGREES, DIFFERS, ROUNDING, ClaimPart, C
 
 EXTRA = 8  # number of the cross-checks, which are no chapter of the lecture; shown as +
 ENDS = (", at least", ", at most")  # of the names of a bound's two figures, or of an interval's
-FORMS = ("form", "formula", "shape", "policy", "qualitative", "equality", "neutral", "cancels", "fits", "limited", "floor", "stable", "yes")
+FORMS = ("form", "formula", "shape", "policy", "equality", "neutral", "cancels", "fits", "limited", "floor", "stable")
+SAYINGS = ("qualitative", "yes", "assumption")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ def lecture_text(row: ClaimRow) -> str:
     text = row.stated_text
     if not text:
         return "in words" if row.source.startswith("lecture") and "derived" not in row.source else "-"
-    return "formula" if text in FORMS else text.replace('"', "")
+    return "formula" if text in FORMS else "in words" if text in SAYINGS else text.replace('"', "")
 
 
 def recomputed_text(row: ClaimRow) -> str:
