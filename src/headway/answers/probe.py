@@ -134,7 +134,7 @@ def _row(run: StageRun, server: ServerFigures) -> dict[str, Any]:
         for name in ("running", "waiting", "kv_share")
     }
     preempted = [load.preemptions for load in loads if load.preemptions is not None]
-    step = server.step
+    step, alone = server.step, server.alone
     return {
         "stage": run.stage.kind, "prompt": float(np.mean([request.prompt_tokens or run.stage.prompt for request in requests])),
         "output": tokens / len(requests), "concurrency": run.stage.concurrency, "requests": len(requests), "failed": run.failed,
@@ -143,6 +143,7 @@ def _row(run: StageRun, server: ServerFigures) -> dict[str, Any]:
         "p99_itl_s": float(np.percentile(gaps, 99)) if gaps else None, "req_per_s": len(requests) / span, "output_tok_per_s": tokens / span,
         "decoding": decoding_at_once(run), **counts, "preemptions": preempted[-1] - preempted[0] if preempted else None,
         "step_fixed_s": step and step.fixed_s, "step_request_s": step and step.request_s, "step_context_s": step and step.token_s,
+        "step_alone_s": alone and alone.fixed_s, "step_alone_context_s": alone and alone.token_s,
         "batch_limit": server.most_decoding if server.is_limited else None, "interval_s": server.interval_s,
         "prefill_tok_per_s": server.prefill_tok_per_s,
     }  # fmt: skip

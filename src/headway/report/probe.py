@@ -24,6 +24,7 @@ VIEW = (
 NARROW = ("prompt", "concurrency", "mean_ttft_s", "mean_tpot_s", "output_tok_per_s", "decoding")
 PLAN_VIEW = ("stage", "prompt", "output", "concurrency", "requests", "tokens_in", "tokens_out", "fits")
 BESIDE = "sent beside them: GET /v1/models once, GET /metrics at most twice a second; no proxy, no redirect, no retry but after a 429"
+FAR = 0.25  # of a step, from which the line through all batches misses that of one request
 BUSY = 0.5  # requests of others, from which a server was not alone
 
 
@@ -92,6 +93,9 @@ def _remarks(server: ServerFigures) -> list[str]:
                   ("the slope by context", step.token_s, step.token_half)]  # fmt: skip
         unknown = [name for name, value, half in halves if value is None or (half is not None and half > abs(value))]
         lines += [f"not told apart from noise here: {', '.join(unknown)}"] if unknown else []
+        line = step.fixed_s + (step.request_s or 0.0)
+        if server.alone is not None and server.interval_s is None and abs(line / server.alone.fixed_s - 1) > FAR:
+            lines.append(f"no line holds from one request on: alone a step takes {_s(server.alone.fixed_s)}, by the line {_s(line)}")
     if not server.is_limited:
         lines.append(f"no batch limit shows: {server.most_decoding:g} requests decoded at once; a higher --concurrency looks further")
     if server.prefill_tok_per_s:

@@ -114,7 +114,7 @@ def fitted(points: Sequence[StepPoint]) -> StepFit | None:
         scale = np.linalg.norm(matrix, axis=0)
         values, _, rank, _ = np.linalg.lstsq(matrix / scale, seconds * weights, rcond=None)
         values = values / scale
-        below = [place for place, value in zip(columns, values, strict=True) if place and (value <= 0 or rank < len(columns))]
+        below = [place for place, value in zip(columns, values, strict=True) if value < 0 or (place and (value == 0 or rank < len(columns)))]
         if not below:
             break
         keep[below[-1]] = False
@@ -125,8 +125,8 @@ def fitted(points: Sequence[StepPoint]) -> StepFit | None:
     value_of = dict(zip(columns.tolist(), values.tolist(), strict=True))
     half_of = dict(zip(columns.tolist(), halves.tolist(), strict=True))
     return StepFit(
-        fixed_s=value_of[0], request_s=value_of.get(1), token_s=value_of.get(2), fixed_half=half_of[0], request_half=half_of.get(1),
-        token_half=half_of.get(2), points=len(points),
+        fixed_s=value_of.get(0, 0.0), request_s=value_of.get(1), token_s=value_of.get(2), fixed_half=half_of.get(0, 0.0),
+        request_half=half_of.get(1), token_half=half_of.get(2), points=len(points),
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def decoding_at_once(run: StageRun) -> float:
     if not times.sum():
         return float(len(run.requests))
     order = np.argsort(counts)
-    return float(counts[order][np.searchsorted(np.cumsum(times[order]) / times.sum(), 0.95)])
+    return max(float(counts[order][np.searchsorted(np.cumsum(times[order]) / times.sum(), 0.95)]), 1.0)
 
 
 def batch_limit(runs: Sequence[StageRun], prefill_s: float) -> tuple[float, bool]:
@@ -227,6 +227,7 @@ class ServerFigures:
     """What a probe tells of a server."""
 
     step: StepFit | None
+    alone: StepFit | None  # of one request alone: no slope by request
     most_decoding: float
     is_limited: bool
     interval_s: float | None
@@ -243,14 +244,16 @@ def figures(result: ProbeRun) -> ServerFigures:
     if len(alone) > 1 and alone[-1][1] > alone[0][1]:
         slope = (lengths[alone[-1][0]] - lengths[alone[0][0]]) / (alone[-1][1] - alone[0][1])
     interval = departures(sparse[0]) if sparse else None
-    step = fitted([point for run in runs for point in points_of(run)])
+    points = [point for run in runs for point in points_of(run)]
+    step, alone_step = fitted(points), fitted([point for point in points if point.batch == 1])
     if interval is not None and runs:
         interval, step = _with_timetable(runs, sparse[0], interval)
     unloaded = min((seconds for _, seconds in alone), default=None)
     most, limited = batch_limit(runs, max((seconds for _, seconds in alone), default=0.0) - (interval or 0.0) / 2)
     return ServerFigures(
-        step=step, most_decoding=most, is_limited=limited, interval_s=interval, prefill_tok_per_s=slope, unloaded_s=unloaded
-    )
+        step=step, alone=alone_step, most_decoding=most, is_limited=limited, interval_s=interval, prefill_tok_per_s=slope,
+        unloaded_s=unloaded,
+    )  # fmt: skip
 
 
 def _with_timetable(runs: Sequence[StageRun], sparse: StageRun, rough: float) -> tuple[float, StepFit | None]:
