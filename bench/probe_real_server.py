@@ -1,9 +1,9 @@
 """`headway probe` on a real llama-server with a model of random weights: what it recovers, and what it predicts after calibration.
 
-Server and probe have a core each. The model is a GGUF of 126 MB by the gguf package; run with
-python bench/probe_real_server.py LLAMA_SERVER GGUF_PYTHON FOLDER, where GGUF_PYTHON is a python that has gguf and numpy. Prints, as medians of
-three runs, the weight bytes of a step and the KV bytes of a token by the probe's step and this core's bandwidth, over those of the file; then
-three further loads beside the calibrated prediction.
+Server and probe have a core each. The model is a GGUF of 126 MB, made by the gguf package; run with
+python bench/probe_real_server.py LLAMA_SERVER GGUF_PYTHON FOLDER, where GGUF_PYTHON is a python that has gguf and numpy. Prints, as medians
+of three runs, the weight bytes of a step and the KV bytes of a token by the probe's step and this core's bandwidth, over those of the file;
+then three further loads beside the calibrated prediction.
 """
 
 import json
@@ -26,7 +26,8 @@ LOADS = ((256, 1), (256, 3), (700, 2))  # prompt, users: none of them is probed
 MATRICES = (4 * HIDDEN * HIDDEN + 3 * HIDDEN * WIDTH) * LAYERS + HIDDEN * VOCAB  # of a step: layers and head
 KV_BYTES = 2 * LAYERS * HIDDEN * 2
 CONFIG = {"model_type": "llama", "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "intermediate_size": WIDTH,
-          "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "vocab_size": VOCAB, "max_position_embeddings": CONTEXT, "torch_dtype": "float16"}  # fmt: skip
+          "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "vocab_size": VOCAB, "max_position_embeddings": CONTEXT,
+          "torch_dtype": "float16"}  # fmt: skip
 
 CHIP = """vendor = "generic"
 topology = "none"
@@ -100,7 +101,7 @@ def probe(url, out, prompts, concurrency, seed):
     """Rows of a probe."""
     words = ("--prompt", prompts, "--output", "32", "--concurrency", concurrency, "--budget", "600s", "--seed", str(seed))
     answer = json.loads(headway("probe", url, *words, "--out", str(out), "--replace", "-o", "json"))
-    print(answer["answer"], *answer["notes"], sep="\n  ")
+    print(answer["answer"], *answer["notes"], sep="\n  ", flush=True)
     return answer["rows"]
 
 
@@ -117,7 +118,8 @@ def main(server, gguf_python, folder):
     slots = ["-c", str(CONTEXT * SLOTS), "--parallel", str(SLOTS), "--metrics"]
     words = [server, "-m", str(model), "--port", port, "-t", "1", "-tb", "1", *slots]
     bandwidth, flops = rates()
-    print(f"core: {bandwidth / 1e9:.2f} GB/s, {flops / 1e9:.1f} GFLOP/s; weights of a step {2 * MATRICES / 1e6:.0f} MB, KV {KV_BYTES} B/token")
+    print(f"core: {bandwidth / 1e9:.2f} GB/s, {flops / 1e9:.1f} GFLOP/s")
+    print(f"weights of a step {2 * MATRICES / 1e6:.0f} MB, KV {KV_BYTES} bytes a token, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
     log = (folder / "server.log").open("w")
     child = subprocess.Popen(["taskset", "-c", SERVER_CORE, *words], stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
@@ -147,7 +149,7 @@ def measured(url, folder, bandwidth, flops):
     files = []
     for number in range(RUNS):
         files.append(folder / f"probe{number}.json")
-        row = probe(url, files[-1], "64,1024", "1,2,4", SEED + number)[0]
+        row = probe(url, files[-1], "64,768", "1,2,4", SEED + number)[0]
         ratios["weight bytes per step"].append(row["step_alone_s"] * bandwidth / (2 * MATRICES))
         ratios["KV bytes per token"].append((row["step_alone_context_s"] or 0) * bandwidth / KV_BYTES)
     for name, values in ratios.items():

@@ -19,9 +19,11 @@ JOINED, MOST_JOINED = 0.2, 0.2  # of a usual gap, below which two tokens came in
 TRIMMED = 0.05  # of the gaps at either end, left out of a mean
 NORMAL_END = 1.645  # upper end of a 90 % interval, in standard deviations
 REGULAR = 0.7  # coherence of first tokens, from which they follow a clock
+LIKELY = 0.62  # the same of a clock of the pace of tokens, as of steps on a timetable
 SPREAD = (0.65, 1.6)  # interval over 1.25 times the interdecile range of TTFT, between which it is looked for: waits are uniform on it
 LEAST_WAIT = 0.002  # s of that spread, below which a clock is no different from noise
 SAME_TRAIN = 0.3  # of an interval, within which tokens are of one train
+REWEIGHTED = 12  # rounds of least squares in which late trains count less
 LATE = 1.15  # times the interval, from which a step is longer than it and shows itself
 ROOM = 1.25  # times the most that decoded at once, which must have asked, for a limit to show
 
@@ -114,7 +116,8 @@ def fitted(points: Sequence[StepPoint]) -> StepFit | None:
         scale = np.linalg.norm(matrix, axis=0)
         values, _, rank, _ = np.linalg.lstsq(matrix / scale, seconds * weights, rcond=None)
         values = values / scale
-        below = [place for place, value in zip(columns, values, strict=True) if value < 0 or (place and (value == 0 or rank < len(columns)))]
+        flat = rank < len(columns)
+        below = [place for place, value in zip(columns, values, strict=True) if value < 0 or (place and (value == 0 or flat))]
         if not below:
             break
         keep[below[-1]] = False
@@ -167,11 +170,23 @@ def departures(run: StageRun) -> float | None:
     spread = 1.25 * float(np.quantile(waits, 0.9) - np.quantile(waits, 0.1))
     if spread < LEAST_WAIT:
         return None
-    span = float(np.max(firsts) - np.min(firsts))
-    frequencies = np.arange(1 / (SPREAD[1] * spread), 1 / (SPREAD[0] * spread), 0.05 / span)
-    coherence = np.abs(np.exp(2j * np.pi * np.outer(frequencies, firsts - firsts[0])).mean(axis=1)) if len(frequencies) else np.zeros(1)
+    pace = np.median([gap for request in run.requests for gap in np.diff(request.times)] or [0.0])
+    likely = _clock(firsts, (0.95 * pace, 1.05 * pace)) if pace else (0.0, 0.0)
+    if likely[0] >= LIKELY:
+        return likely[1]
+    coherence, interval = _clock(firsts, (SPREAD[0] * spread, SPREAD[1] * spread))
+    return interval if coherence >= REGULAR else None
+
+
+def _clock(moments: np.ndarray, between: tuple[float, float]) -> tuple[float, float]:
+    """How well moments follow a clock, 0 to 1, and its interval, of those between two."""
+    span = float(np.max(moments) - np.min(moments))
+    frequencies = np.arange(1 / between[1], 1 / between[0], 0.05 / span)
+    if not len(frequencies):
+        return 0.0, 0.0
+    coherence = np.abs(np.exp(2j * np.pi * np.outer(frequencies, moments - moments[0])).mean(axis=1))
     best = int(np.argmax(coherence))
-    return float(1 / frequencies[best]) if coherence[best] >= REGULAR else None
+    return float(coherence[best]), float(1 / frequencies[best])
 
 
 def bursts(run: StageRun, interval: float) -> np.ndarray:
@@ -203,23 +218,39 @@ def on_timetable(runs: Sequence[StageRun], interval: float) -> tuple[float, floa
         for begin, end in zip(np.concatenate([[-1], ends[:-1]]) + 1, ends, strict=True):
             stretch = np.column_stack([trains[begin:end, 0], number[begin:end], trains[begin:end, 1:3]])
             if len(stretch) > 3 and np.ptp(np.diff(stretch[:, 0])) < interval:  # a late train moves the timetable
-                stretches.append(stretch - stretch.mean(axis=0))
+                stretches.append(stretch)
     if not stretches:
         return interval, None, None, 0
-    rows = np.concatenate(stretches)
-    inputs, keep = rows[:, 1:], [0, 1, 2]
-    while True:
-        scale = np.linalg.norm(inputs[:, keep], axis=0)
-        if not scale.all():
-            keep = [place for place, size in zip(keep, scale, strict=True) if size]
-            continue
-        values = np.linalg.lstsq(inputs[:, keep] / scale, rows[:, 0], rcond=None)[0] / scale
-        below = [place for place, value in zip(keep, values, strict=True) if place and value <= 0]
-        if not below:
+    value_of = {0: interval}
+    for keep in ([0, 1, 2], [0, 1], [0, 2]):  # requests and context grow together: where noise makes one negative, requests alone
+        values = _common_slopes(stretches, keep)
+        if (values[1:] > 0).all():
+            value_of = dict(zip(keep, values.tolist(), strict=True))
             break
-        keep.remove(below[-1])
-    value_of = dict(zip(keep, map(float, values), strict=True))
-    return value_of.get(0, interval), value_of.get(1), value_of.get(2), len(rows)
+    return value_of.get(0, interval), value_of.get(1), value_of.get(2), sum(map(len, stretches))
+
+
+def _common_slopes(stretches: Sequence[np.ndarray], keep: Sequence[int]) -> np.ndarray:
+    """Slopes of the first column on others, which all stretches share while each has a level of its own.
+
+    Least squares in which a row counts the less the further it is off: some trains are late for reasons of the machine.
+    """
+    rows, owner = np.concatenate(stretches), np.repeat(np.arange(len(stretches)), [len(stretch) for stretch in stretches])
+    weights = np.ones(len(rows))
+    values = np.zeros(len(keep))
+    for _ in range(REWEIGHTED):
+        sums = np.bincount(owner, weights)
+        levels = np.column_stack([np.bincount(owner, weights * column) / sums for column in rows.T])
+        apart = rows - levels[owner]
+        inputs = apart[:, [place + 1 for place in keep]]
+        scale = np.linalg.norm(inputs, axis=0)
+        scale[scale == 0] = 1.0
+        root = np.sqrt(weights)[:, None]
+        values = np.linalg.lstsq(root * inputs / scale, root[:, 0] * apart[:, 0], rcond=None)[0] / scale
+        off = apart[:, 0] - inputs @ values
+        usual = 1.5 * np.median(np.abs(off)) or 1e-12
+        weights = 1 / (1 + (off / usual) ** 2)
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

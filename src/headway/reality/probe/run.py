@@ -201,6 +201,7 @@ def run(target: ProbeTarget, plan: Sequence[ProbeStage], most: Limits, seed: int
         except BaseException as error:
             faults.append(error)
         finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
