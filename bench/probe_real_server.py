@@ -119,7 +119,8 @@ def main(server, gguf_python, folder):
     words = [server, "-m", str(model), "--port", port, "-t", "1", "-tb", "1", *slots]
     bandwidth, flops = rates()
     print(f"core: {bandwidth / 1e9:.2f} GB/s, {flops / 1e9:.1f} GFLOP/s")
-    print(f"weights of a step {2 * MATRICES / 1e6:.0f} MB, KV {KV_BYTES} bytes a token, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+    load = os.getloadavg()[0]
+    print(f"weights of a step {2 * MATRICES / 1e6:.0f} MB, KV {KV_BYTES} bytes a token, load of the machine {load:.1f}", flush=True)
     log = (folder / "server.log").open("w")
     child = subprocess.Popen(["taskset", "-c", SERVER_CORE, *words], stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
