@@ -85,7 +85,7 @@ EXPLAINED = {
     "AP-03": ("differs", "no model of the catalogue has its knee near 200 K: the middle half lie at 475 to 2,736 tokens"),
     "AP-18": ("differs", "input sells at 4.2 times its computed cost, more than the factor of 3 that near is read as"),
     "CW-01": ("differs", "the median of open models doubled from 2025 to 2026; the lecture means the largest closed ones"),
-    "FS-09": ("differs", "4 to 7 % if all servers were GB200 racks, against half"),
+    "FS-09": ("differs", "5 to 16 % by the prices of memory and of machines, against half"),
     "TS-10": ("differs", "derived, but it contradicts the stated 20 ms and 128,000 tokens/s, which is its point"),
 }
 # Inputs and law constants on a branch that another one binds: a change of 1 % does nothing, a larger one does.
@@ -395,7 +395,7 @@ BY_HAND = [
     ("FS-08", "parameters, at most", (2.1e25 / 6 / 20) ** 0.5 * 1200 / 96.6),
     ("CW-08", "years until bandwidth has grown enough, at least", 2 * math.log2(500) / math.log2(22 / 8)),
     ("KT-13", "flash over HBM", 72 * 3.84 / 13.824),
-    ("FS-09", "memory's share of capital spending, at most", (13.392 * 12.3 + 17.28 * 15) * 1000 / (45_000 * 72 * 1.3) * 2 / 3),
+    ("FS-09", "memory's share of capital spending, at most", (141 * 8 * 12.3 + 27 * 2000 + 34_560 * 10_950 / 30_720) / 332_800 * 2 / 3),
     ("EX-02", "gathering the weights over arithmetic", 2 * 540e9 * 63 / 64 / 300e9 / (2 * 540e9 * 16_384 / 275e12)),
     ("CW-03", "8 query heads", (1978.9 / 3.35) / (2 * 8)),
     ("CW-07", "longest context", (13.824e12 - 671e9) / (2400 * 61 * 576)),

@@ -180,11 +180,12 @@ def size_from_compute(inputs: ClaimInputs) -> Parts:
 
 @recomputes("FS-09")
 def memory_of_spending(inputs: ClaimInputs) -> Parts:
-    """Memory's share of capital spending if all servers were GB200 NVL72."""
-    memory = parts(system("gb200-nvl72"))[-1]
+    """Memory's share of capital spending if all servers were racks of GB200, where it is smallest, or boxes of H200."""
+    rack = parts(system("gb200-nvl72"), flash=inputs.rack_flash)[-1]
+    box = parts(system("hgx-h200"), dram=inputs.box_dram, flash=inputs.box_flash)[-1]
     return {
-        "memory's share of capital spending, at least": memory.share_of_machine_lo * inputs.few_servers,
-        "memory's share of capital spending, at most": memory.share_of_machine_hi * inputs.many_servers,
+        "memory's share of capital spending, at least": rack.share_of_machine_lo * inputs.few_servers,
+        "memory's share of capital spending, at most": box.share_of_machine_hi * inputs.many_servers,
         "share of a server's price that half of the spending takes": inputs.half / inputs.many_servers,
     }
 
