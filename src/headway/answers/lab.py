@@ -76,11 +76,15 @@ def _table_of_contents() -> output.Answer:
 
 def _setup(args: Lab, subject: Experiment) -> LabSetup:
     usual = subject.setup
-    values = {name: _number(args, name, getattr(usual, name)) for name in ("seed", "threads", "context", "limit", "requests")}
+    same = ("seed", "threads", "context", "limit", "requests")
+    values: dict[str, Any] = {name: _number(args, name, getattr(usual, name)) for name in same}
+    if args.batch is not None:
+        values["batches"] = tuple(map(int, schema.several(schema.axis(str(args.batch), args.flags()["batch"].field, "--batch")[0])))
     values["interval"] = _number(args, "every", usual.interval)
     shape = LabShape(**{name: _number(args, name, getattr(usual.shape, name)) for name in SHAPE})
     shape.check()
-    setup = dataclasses.replace(usual, shape=shape, quick=args.quick, step=_step(args.step) if args.step else usual.step, **values)
+    values |= {"step": _step(args.step)} if args.step else {}
+    setup = dataclasses.replace(usual, shape=shape, quick=args.quick, **values)
     return dataclasses.replace(setup, requests=setup.requests // 4) if args.quick and args.requests is None else setup
 
 
@@ -101,7 +105,7 @@ def _step(text: str) -> tuple[float, float]:
 
 
 def _check_memory(args: Lab, subject: Experiment, setup: LabSetup) -> None:
-    need = PROGRAM + subject.memory(setup)
+    need = PROGRAM + subject.code.memory(setup)
     limit = _number(args, "limit_memory", None)
     if limit is not None and need > limit:
         raise BadValue("--limit-memory", args.limit_memory, f"about {show(need, 'byte')}, which this decoder and its cache take")
@@ -120,7 +124,7 @@ def _reasons(lab_run: LabRun) -> list[str]:
     noise = lab_run.noise
     busy = noise.load > noise.cores - lab_run.setup.threads + FREE
     reasons = [f"a load of {noise.load:.1f} on {noise.cores} cores before it began"] if busy else []
-    return [*reasons, *lab_run.experiment.noise(lab_run.setup, lab_run.facts)]
+    return [*reasons, *lab_run.experiment.code.noise(lab_run.setup, lab_run.facts)]
 
 
 def _answer(lab_run: LabRun) -> output.Answer:

@@ -17,6 +17,7 @@ from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.chapters import Chapter, DisputedPoint, claim_rows, statement
 from headway.evidence.lecture.search import LectureMatches
+from headway.reality.lab.catalogue import experiments_of
 from headway.report.output import Summary
 
 WIDTH = 100
@@ -199,6 +200,7 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
         yield f"claim: {row['claim']}"
         yield from place_lines(row["id"])
         yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
+        yield from (f"measured on your machine by: headway lab {entry.name} ({entry.title})" for entry in experiments_of(row["id"]))
     if any(part["verdict"] and part["name"] not in claim.ranges for part in row["parts"]):
         yield f"tolerance: {claim.tolerance}"
     if row["parts"] and claim.kind != LAW:

@@ -24,3 +24,6 @@ class RealClock:
         """Sleep; a moment that has passed takes no time."""
         if (seconds := moment - time.perf_counter()) > 0:
             time.sleep(seconds)
+
+
+REAL = RealClock()

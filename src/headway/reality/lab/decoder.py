@@ -42,6 +42,10 @@ class KeyValueCache:
     values: Array
     lengths: Array  # tokens of each sequence
 
+    def of(self, first: int, end: int) -> KeyValueCache:
+        """The part of some sequences, which shares this memory."""
+        return KeyValueCache(keys=self.keys[:, first:end], values=self.values[:, first:end], lengths=self.lengths[first:end])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutput:

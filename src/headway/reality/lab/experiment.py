@@ -7,10 +7,11 @@ has a stated number of threads.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol, cast
 
 from headway.core.progress import tell
 from headway.core.units import Byte, Number, Second
@@ -72,7 +73,19 @@ class Noise:
     reasons: tuple[str, ...] = ()
 
 
+Child = Callable[..., dict[str, Any]]  # as threads.in_child
 Calibration = Mapping[str, Any]  # what the machine was measured to do before the prediction, as JSON holds it
+Say = Callable[[Sequence[float]], None]  # place, value and spread of a point that was measured
+
+
+class ExperimentModule(Protocol):
+    """What the module of an experiment has."""
+
+    def memory(self, setup: LabSetup) -> Byte: ...
+    def calibrate(self, setup: LabSetup, child: Child) -> Calibration: ...  # the machine, measured without what is predicted
+    def predict(self, setup: LabSetup, calibration: Calibration) -> Iterable[PredictedPoint]: ...
+    def measure(self, setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say) -> dict[str, Any]: ...  # in a process of its own
+    def noise(self, setup: LabSetup, facts: Mapping[str, Any]) -> Sequence[str]: ...  # against a verdict, by what `measure` returned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +99,12 @@ class Experiment:
     axis: str  # what its points lie along
     setup: LabSetup
     main: str  # quantity that its picture draws
-    memory: Callable[[LabSetup], Byte]
-    predict: Callable[[LabSetup, Calibration], Iterable[PredictedPoint]]
-    noise: Callable[[LabSetup, Mapping[str, Any]], Sequence[str]]  # reasons against a verdict, of what the process that measured says
+    module: str  # that runs it
+
+    @property
+    def code(self) -> ExperimentModule:
+        """The module that runs it, which loads numpy."""
+        return cast("ExperimentModule", importlib.import_module(self.module))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,7 +146,6 @@ def digest(predictions: Sequence[PredictedPoint]) -> str:
     return hashlib.sha256(json.dumps([prediction.plain() for prediction in predictions], sort_keys=True).encode()).hexdigest()
 
 
-Child = Callable[..., dict[str, Any]]
 Keep = Callable[[Mapping[str, Any]], None]
 
 
@@ -141,8 +156,8 @@ def run(experiment: Experiment, setup: LabSetup, about: Mapping[str, Any], keep:
     """
     request = {"experiment": experiment.name, "setup": asdict(setup)}
     tell(f"{experiment.name}: the machine first, before the prediction")
-    calibration = child(CHILD, request | {"job": "calibrate"}, setup.threads)
-    predictions = list(experiment.predict(setup, calibration))
+    calibration = experiment.code.calibrate(setup, child)
+    predictions = list(experiment.code.predict(setup, calibration))
     lab_run = LabRun(
         experiment=experiment, setup=setup, calibration=calibration, predictions=predictions, digest=digest(predictions), **about
     )

@@ -11,8 +11,9 @@ from headway.reality.lab.shape import LabShape
 SHAPE = tuple(f.name for f in dataclasses.fields(LabShape))
 OF_TRAINS = ("every", "limit", "requests", "step", "serve")
 OF_SERVER = ("port",)
+OF_BATCH = ("batch",)
 MEASURED = ("quick", "save", "requests")  # that say nothing where trains are served
-RUNNING = ("quick", "seed", "threads", "limit_memory", "save", "context", *SHAPE, *OF_TRAINS, *OF_SERVER)
+RUNNING = ("quick", "seed", "threads", "limit_memory", "save", "context", *SHAPE, *OF_BATCH, *OF_TRAINS, *OF_SERVER)
 
 
 class TrainFlags(FlagRecord):
@@ -34,6 +35,7 @@ class Lab(Question):
     pictures = (("points", "measured points over the predicted curve, with its interval"),)
     modes = (
         ("", "the experiments by chapter, and the claims that they test"),
+        ("batch", "a routed decoder at batches from 1 to 1,024: step, cost of a token, experts touched, the knee"),
         ("trains", "random arrivals and a departure every interval: waits, seats taken, the longest response"),
         ("trains --serve", "the same trains as a server that speaks OpenAI's protocol"),
     )
@@ -45,7 +47,8 @@ class Lab(Question):
     edits = ()
     no_edits = "a verb about a machine or a model; lab measures this machine, with a decoder of its own"
     progress = "points measured"
-    experiment = field(choices=tuple(EXPERIMENTS), place="?", help="trains; none: a list of them")
+    experiment = field(choices=tuple(EXPERIMENTS), place="?", help="batch or trains; none: a list of them")
+    batch = field(integer=True, low=1, open_low=False, high=65536, help="batches of `lab batch` (default 1..1024*2)")
     quick = field(kind="switch", help="fewer points and rounds: under 20 s", default=False)
     seed = field(integer=True, open_low=False, high=2**31, help="seed of weights, arrivals and tokens (default 0)")
     threads = field(word="N", integer=True, low=1, open_low=False, high=1024, help="threads of the library that multiplies (default 1)")
@@ -57,5 +60,7 @@ class Lab(Question):
         """What is of an experiment, where none is named; what a server does not do."""
         if not self.experiment:
             return dict.fromkeys(RUNNING, f"headway lab {' or '.join(EXPERIMENTS)}")
-        idle: dict[str, str] = {} if self.experiment == "trains" else dict.fromkeys((*OF_TRAINS, *OF_SERVER), "headway lab trains")
-        return idle | (dict.fromkeys(MEASURED, "no --serve beside it") if self.serve else {"port": "headway lab trains --serve"})
+        if self.experiment != "trains":
+            return dict.fromkeys((*OF_TRAINS, *OF_SERVER), "headway lab trains")
+        served = dict.fromkeys(MEASURED, "no --serve beside it") if self.serve else {"port": "headway lab trains --serve"}
+        return {"batch": "headway lab batch"} | served

@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.core.units import Second
 from headway.reality.lab.clock import Clock
-from headway.reality.lab.decoder import Decoder, KeyValueCache
+from headway.reality.lab.decoder import Decoder
 
 
 class TrainWork(Protocol):
@@ -51,7 +51,7 @@ class DecoderStep:
         """All of a prompt but its last token into the cache; that goes with the step."""
         self.cache.lengths[seat], self.last[seat] = 0, prompt[-1]
         if len(prompt) > 1:
-            self.decoder.step(np.array([prompt[:-1]]), self._seats(seat, seat + 1))
+            self.decoder.step(np.array([prompt[:-1]]), self.cache.of(seat, seat + 1))
 
     def move(self, origin: int, target: int) -> None:
         """A rider takes the seat of one who left."""
@@ -62,10 +62,6 @@ class DecoderStep:
 
     def step(self, riders: int) -> Sequence[int]:
         """The likeliest next token of each rider."""
-        output = self.decoder.step(self.last[:riders, None], self._seats(0, riders))
+        output = self.decoder.step(self.last[:riders, None], self.cache.of(0, riders))
         self.last[:riders] = output.logits.argmax(axis=1)
         return self.last[:riders].tolist()
-
-    def _seats(self, first: int, end: int) -> KeyValueCache:
-        cache = self.cache
-        return KeyValueCache(keys=cache.keys[:, first:end], values=cache.values[:, first:end], lengths=cache.lengths[first:end])

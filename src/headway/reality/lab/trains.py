@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,21 @@ from headway.core.trace import record
 from headway.core.units import Byte, Second
 from headway.laws.queueing.departures import timetable_wait_s, train_load, train_rate, worst_latency_s
 from headway.models.totals import kv_bytes_per_token, total_params
-from headway.reality.lab.clock import Clock
+from headway.reality.lab.clock import REAL, Clock
 from headway.reality.lab.decoder import random_decoder
-from headway.reality.lab.experiment import Calibration, Experiment, LabSetup, PredictedPoint
+from headway.reality.lab.experiment import CHILD, Calibration, Child, LabSetup, PredictedPoint, Say
 from headway.reality.lab.platform import Passenger, Platform, TrainRun
-from headway.reality.lab.shape import LabShape, model_of
+from headway.reality.lab.shape import model_of
 from headway.reality.lab.train_work import DecoderStep, StatedStep, TrainWork
 from headway.simulation.timetable import random_timetable
 
 LOADS = (0.25, 0.5, 0.75, 0.9)  # of the seats
 WAIT, FILL, WORST = "mean wait", "seats taken", "longest response"
 DRAWS = 200  # timetables whose spread is the interval of so many requests
+ENDS = (0.025, 0.975)  # of that spread: points of one run go together, so that 90 % would often miss several
 SLEEPS = 40
 LATE = 0.05  # of an interval: a machine whose usual train leaves later is not quiet
 WORD = 4.0  # bytes of a number
-USUAL = LabSetup(shape=LabShape(layers=2, hidden=128, heads=4, kv_heads=2, head_dim=32, experts=16, per_token=2, expert_width=64,
-                                shared_width=128, vocab=512))  # fmt: skip
 
 
 def memory(setup: LabSetup) -> Byte:
@@ -37,11 +37,16 @@ def memory(setup: LabSetup) -> Byte:
     return float(total_params(model)) * WORD + setup.limit * setup.context * float(kv_bytes_per_token(model, WORD))
 
 
-def work(setup: LabSetup, clock: Clock, context: int) -> TrainWork:
+def work(setup: LabSetup, clock: Clock) -> TrainWork:
     """What a train does."""
     if setup.step is not None:
         return StatedStep(*setup.step, clock, setup.shape.vocab)
-    return DecoderStep(random_decoder(setup.shape, setup.seed), setup.limit, context)
+    return DecoderStep(random_decoder(setup.shape, setup.seed), setup.limit, setup.context)
+
+
+def calibrate(setup: LabSetup, child: Child) -> Calibration:
+    """How late sleeps end here."""
+    return child(CHILD, {"experiment": "trains", "job": "sleeps", "setup": asdict(setup)}, setup.threads)
 
 
 # -- predicted --------------------------------------------------------------------------------------------------------------------
@@ -81,14 +86,14 @@ def scatter(rate: float, setup: LabSetup) -> tuple[list[float], list[float]]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    low, high = np.quantile(values, (0.05, 0.95))
+    low, high = np.quantile(values, ENDS)
     return float(low), float(high)
 
 
 # -- measured, in a process of its own --------------------------------------------------------------------------------------------
 
 
-def calibrate(setup: LabSetup, clock: Clock) -> dict[str, Any]:
+def sleeps(setup: LabSetup, clock: Clock = REAL) -> dict[str, Any]:
     """How late sleeps end here."""
     late = []
     for _ in range(SLEEPS):
@@ -98,10 +103,10 @@ def calibrate(setup: LabSetup, clock: Clock) -> dict[str, Any]:
     return {"late_s": statistics.median(late)}
 
 
-def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], clock: Clock, say: Callable[[Sequence[float]], None]) -> dict[str, Any]:
+def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock: Clock = REAL) -> dict[str, Any]:
     """Each load in turn, its points as they are known; how late departures were, how long steps took."""
     late, steps, most = [], [], []
-    job = work(setup, clock, setup.context)
+    job = work(setup, clock)
     for load in dict.fromkeys(point["at"] for point in plan):
         passengers, trains = ride(setup, load, job, clock)
         waits = [passenger.departure - passenger.arrival for passenger in passengers]
@@ -148,10 +153,3 @@ def noise(setup: LabSetup, facts: Mapping[str, Any]) -> list[str]:
     late, longest = facts.get("late_s", 0.0) / setup.interval, facts.get("step_s", 0.0) / setup.interval
     reasons = [f"the usual train left {late:.0%} of an interval late"] if late > LATE else []
     return [*reasons, *([f"the usual step took {longest:.0%} of an interval"] if longest > 1 else [])]
-
-
-TRAINS = Experiment(
-    name="trains", title="trains that leave on time, full or not", claims=("TS-04", "TS-05", "TS-13"), main=WAIT, axis="load",
-    runs="requests arrive at random; every interval a train takes those that wait, up to its seats, for one real decode step",
-    setup=USUAL, memory=memory, predict=predict, noise=noise,
-)  # fmt: skip

@@ -1,0 +1,118 @@
+"""Experiments of the lab: predicted and hashed before they measure, kept when they are stopped, trains on a virtual clock inside."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headway.core.trace import Traced
+from headway.evidence.claims.claim import claims
+from headway.laws.queueing.departures import timetable_wait_s
+from headway.reality.lab import experiment as frame
+from headway.reality.lab import trains
+from headway.reality.lab.batch import knee
+from headway.reality.lab.catalogue import EXPERIMENTS, TRAINS
+from headway.reality.lab.experiment import LabSetup, Noise, PredictedPoint, digest
+from support.command import Cli
+from support.virtual_clock import VirtualClock
+
+SETUP = dataclasses.replace(TRAINS.setup, step=(0.001, 0.0001), requests=500)  # as --quick has
+ABOUT = {"date": "2026-11-27", "machine": "a machine", "noise": Noise(load=0.0, cores=2)}
+LATE = {"late_s": 1e-4}
+
+
+class FakeChild:
+    """A process that measures on a virtual clock, and stops after some points as a user would stop it."""
+
+    def __init__(self, stops_after: int | None = None) -> None:
+        self.stops_after, self.requests = stops_after, list[Mapping[str, Any]]()
+
+    def __call__(self, module: str, request: Mapping[str, Any], threads: int, hear: Callable[[Any], None] = lambda part: None) -> dict:
+        self.requests.append(request)
+        if request["job"] == "sleeps":
+            return LATE
+        points: list[Any] = []
+
+        def say(point: Any) -> None:
+            if len(points) == self.stops_after:
+                raise KeyboardInterrupt
+            points.append(point)
+            hear(point)
+
+        return trains.measure(SETUP, request["plan"], say, VirtualClock())
+
+
+def test_a_run_is_written_down_before_its_first_point_and_lies_inside():
+    kept: list[Mapping[str, Any]] = []
+    child = FakeChild()
+    run = frame.run(TRAINS, SETUP, ABOUT, kept.append, child)
+    assert [request["job"] for request in child.requests] == ["sleeps", "measure"]
+    assert len(kept) == 1 and not any("measured" in point for point in kept[0]["points"])
+    assert kept[0]["predictions_sha256"] == run.digest == digest(run.predictions)
+    plan = child.requests[1]["plan"]
+    assert [point["value"] for point in plan] == [float(point.value) for point in run.predictions]
+    assert sum(bool(run.is_inside(place)) for place in run.points) >= 0.75 * len(run.predictions)
+    assert json.loads(json.dumps(run.document()))["points"][0]["measured"] == run.points[0].value
+
+
+def test_who_stops_keeps_the_points_so_far():
+    run = frame.run(TRAINS, SETUP, ABOUT, lambda document: None, FakeChild(stops_after=4))
+    assert run.interrupted and len(run.points) == 4
+    assert run.is_inside(len(run.predictions) - 2) is None
+
+
+def test_a_hash_changes_with_any_number():
+    point = PredictedPoint(quantity="q", claim="TS-05", at=1.0, unit="s", value=1.0, low=0.9, high=1.1)
+    others = [dataclasses.replace(point, **{name: getattr(point, name) + 1e-12}) for name in ("at", "value", "low", "high")]
+    assert len({digest([one]) for one in (point, *others)}) == 5
+
+
+def test_intervals_of_trains_are_no_wider_than_a_factor_of_two_and_know_their_law():
+    for point in trains.predict(SETUP, {"late_s": 0.0}):
+        assert point.low <= point.value * (1 + 1e-9) and point.value <= point.high * (1 + 1e-9), point
+        assert point.high / point.low <= frame.WIDEST * (1 + 1e-9), point
+        assert isinstance(point.value, Traced)
+
+
+def test_waits_of_two_thousand_requests_lie_within_five_percent_of_the_law():
+    """At a quarter, a half and three quarters of the seats, where the law is no more than what a queue of few adds to half an interval."""
+    setup = dataclasses.replace(SETUP, requests=2000)
+    for load in (0.25, 0.5, 0.75):
+        passengers, _ = trains.ride(setup, load, trains.work(setup, clock := VirtualClock()), clock)
+        wait = np.mean([passenger.departure - passenger.arrival for passenger in passengers])
+        assert wait == pytest.approx(float(timetable_wait_s(load * setup.limit / setup.interval, setup.interval, setup.limit)), rel=0.05)
+
+
+def test_a_knee_is_where_a_token_costs_twice_what_it_does_at_last():
+    sizes = tuple(2**power for power in range(14))
+    floor, slope = 0.5, 0.004
+    found = knee(sizes, [floor + slope * size for size in sizes])
+    last = (floor + slope * sizes[-1]) / sizes[-1]
+    assert found is not None and (floor + slope * found) / found == pytest.approx(2 * last, rel=0.02)
+    assert knee((1, 2), (1.0, 1.9)) is None
+
+
+def test_every_experiment_tests_claims_that_there_are(cli: Cli):
+    for entry in EXPERIMENTS.values():
+        assert set(entry.claims) <= set(claims())
+        for claim in entry.claims:
+            assert f"headway lab {entry.name}" in cli("lecture", claim).text
+    assert [row["experiment"] for row in cli.rows("lab")] == list(EXPERIMENTS)
+
+
+def test_a_late_machine_gives_no_verdict():
+    assert trains.noise(LabSetup(shape=SETUP.shape), {"late_s": 0.004, "step_s": 0.03}) == [
+        "the usual train left 20% of an interval late", "the usual step took 150% of an interval",
+    ]  # fmt: skip
+    assert trains.noise(LabSetup(shape=SETUP.shape), {"late_s": 1e-4, "step_s": 1e-3}) == []
+
+
+def test_save_wants_a_folder(cli: Cli, tmp_path: Path):
+    answer = cli("lab", "trains", "--save", str(tmp_path / "none" / "run.json"))
+    assert (answer.status, answer.err.count("\n")) == (2, 1) and "folder" in answer.err
