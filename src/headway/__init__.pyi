@@ -1598,6 +1598,7 @@ def lecture(
 def lab(
     experiment: Text | bool | None = None,
     *,
+    batch: Number | None = None,
     quick: bool | None = None,
     seed: Number | None = None,
     threads: Number | None = None,

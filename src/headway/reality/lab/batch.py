@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from headway.core.cores import cores
+from headway.core.progress import expect, tick
 from headway.core.quantity import known
 from headway.core.trace import record
 from headway.core.units import Byte, Number, Second
@@ -28,8 +30,10 @@ from headway.reality.measure.timing import QUIET, clock_of
 
 STEP, TOUCHED, KNEE = "step", "experts touched", "knee"
 BATCHES, QUICK_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), (1, 4, 16, 64, 256, 1024)
-BUDGET_S, QUICK_BUDGET_S = 3.0, 0.8  # of the steps of one batch
-FEWEST, MOST = 5, 300  # steps of one batch
+BUDGET_S, QUICK_BUDGET_S = 3.0, 0.6  # of the steps of one batch
+ROUNDS, QUICK_ROUNDS = 10, 4  # in which all batches have their turn
+MOST = 300  # steps of one batch
+LEAST_SHARE = 0.9  # of a core that the steps of one thread get where the machine is quiet
 WORD = 4.0  # bytes of a number
 HALF = 2**0.5  # an interval is no wider than a factor of 2, whatever the machine scattered
 NEAR = 0.02  # of the law of experts touched
@@ -85,14 +89,14 @@ def knee(sizes: Sequence[Number], steps: Sequence[Second]) -> float | None:
     """Batch from which a token costs at most twice what it costs at the largest; None where it is cheaper throughout.
 
     >>> round(knee((1, 10, 100, 1000), (1.0, 1.1, 2.0, 11.0)), 1)  # a floor of 1 s, 10 ms each
-    81.1
+    87.9
     """
-    each = [step / size for step, size in zip(steps, sizes, strict=True)]
-    limit = TWICE * each[-1]
-    last = max((place for place, value in enumerate(each) if value > limit), default=None)
+    costs = [step / size for step, size in zip(steps, sizes, strict=True)]
+    limit = TWICE * costs[-1]
+    last = max((place for place, value in enumerate(costs) if value > limit), default=None)
     if last is None:
         return None
-    (x, y), (x2, y2) = ((np.log(sizes[place]), np.log(each[place])) for place in (last, last + 1))
+    (x, y), (x2, y2) = ((np.log(sizes[place]), np.log(costs[place])) for place in (last, last + 1))
     return float(np.exp(x + (np.log(limit) - y) * (x2 - x) / (y2 - y)))
 
 
@@ -118,45 +122,65 @@ def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say) -> dic
     cache = decoder.cache(max(sizes), setup.context, setup.context - 1, setup.seed)
     times: dict[int, list[float]] = {size: [] for size in sizes}
     touched: dict[int, list[float]] = {size: [] for size in sizes}
-    rounds = FEWEST if setup.quick else 2 * FEWEST
+    rounds, wall = QUICK_ROUNDS if setup.quick else ROUNDS, time.perf_counter()
+    begun = clock()
     budget = (QUICK_BUDGET_S if setup.quick else BUDGET_S) / rounds
+
+    def step(size: int) -> float:
+        part = cache.of(0, size)
+        part.lengths[:] = setup.context - 1
+        tokens, begin = draw.integers(setup.shape.vocab, size=(size, 1)), clock()
+        output = decoder.step(tokens, part)
+        end = clock()
+        times[size].append(end - begin)
+        touched[size].append(statistics.fmean(output.experts_touched) if output.experts_touched else 0.0)
+        return end
+
+    expect((rounds + 1) * len(sizes))
     for _ in range(rounds):
         for size in sizes:
-            part, start = cache.of(0, size), clock()
-            while True:
-                part.lengths[:] = setup.context - 1
-                tokens, begin = draw.integers(setup.shape.vocab, size=(size, 1)), clock()
-                output = decoder.step(tokens, part)
-                end = clock()
-                times[size].append(end - begin)
-                touched[size].append(statistics.fmean(output.experts_touched) if output.experts_touched else 0.0)
-                if end - start >= budget or len(times[size]) >= MOST:
-                    break
+            start = clock()
+            while step(size) - start < budget and len(times[size]) < MOST:
+                pass
+            tick(1)
         _say_points(plan, times, touched, say)
-    spreads = [statistics.median(values) / _counted(values) - 1 for values in times.values()]
-    return {"spread": statistics.median(spreads), "steps": [len(values) for values in times.values()]}
+    for size in sizes:  # counts scatter more than times do
+        start = clock()
+        while error_of(touched[size]) > NEAR / 3 and clock() - start < rounds * budget:
+            step(size)
+        tick(1)
+    _say_points(plan, times, touched, say)
+    spreads = [statistics.median(values) / _quartile(values) - 1 for values in times.values()]
+    share = (clock() - begun) / (time.perf_counter() - wall)
+    return {"spread": statistics.median(spreads), "share": share, "steps": [len(values) for values in times.values()]}
 
 
-def _counted(values: Sequence[float]) -> float:
+def error_of(values: Sequence[float]) -> float:
+    """Standard error of the mean of so many, as a share of it."""
+    mean = statistics.fmean(values)
+    return statistics.pstdev(values) / len(values) ** 0.5 / mean if mean else 0.0
+
+
+def _quartile(values: Sequence[float]) -> float:
     return float(np.quantile(values, QUARTER))
 
 
 def _say_points(plan: Sequence[Mapping[str, Any]], times: Mapping[int, list[float]], touched: Mapping[int, list[float]], say: Say) -> None:
     """All points as they are known by now: a run that is stopped keeps them."""
-    steps = {size: _counted(values) for size, values in times.items()}
+    steps = {size: _quartile(values) for size, values in times.items()}
     at = knee(list(steps), list(steps.values()))
     for place, point in enumerate(plan):
         size = int(point["at"])
         if point["quantity"] == STEP:
             say((place, steps[size], statistics.median(times[size]) / steps[size] - 1))
         elif point["quantity"] == TOUCHED:
-            mean = statistics.fmean(touched[size])
-            say((place, mean, statistics.pstdev(touched[size]) / len(touched[size]) ** 0.5 / mean))
+            say((place, statistics.fmean(touched[size]), error_of(touched[size])))
         elif at is not None:
             say((place, at, 0.0))
 
 
 def noise(setup: LabSetup, facts: Mapping[str, Any]) -> list[str]:
-    """Steps of one batch that scatter."""
-    spread = facts.get("spread", 0.0)
-    return [f"the usual step took {spread:.0%} longer than the fastest quarter"] if spread > QUIET else []
+    """Steps of one batch that scatter, and other work that took the core."""
+    spread, share = facts.get("spread", 0.0), facts.get("share", 1.0)
+    reasons = [f"the usual step took {spread:.0%} longer than the fastest quarter"] if spread > QUIET else []
+    return [*reasons, *([f"the steps had {share:.0%} of a core"] if share < LEAST_SHARE else [])]

@@ -21,16 +21,19 @@ def _size(high: int, text: str, low: int = 1) -> Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabShape:
-    """Sizes of a decoder: grouped-query attention, then routed experts, a shared expert, or both; without experts it is dense."""
+    """Sizes of a decoder: grouped-query attention, then routed experts, a shared expert, or both; without experts it is dense.
+
+    By default its weights lie far past the caches, and are read in rows long enough for a library to read them at full speed.
+    """
 
     layers: Annotated[int, _size(256, "layers of the decoder")] = 2
-    hidden: Annotated[int, _size(65536, "width of the decoder")] = 512
-    heads: Annotated[int, _size(1024, "query heads")] = 8
-    kv_heads: Annotated[int, _size(1024, "KV heads, which divide the query heads")] = 2
+    hidden: Annotated[int, _size(65536, "width of the decoder")] = 1024
+    heads: Annotated[int, _size(1024, "query heads")] = 16
+    kv_heads: Annotated[int, _size(1024, "KV heads, which divide the query heads")] = 4
     head_dim: Annotated[int, _size(1024, "width of a head, an even number")] = 64
-    experts: Annotated[int, _size(4096, "routed experts of a layer; 0: every token uses the shared expert alone", 0)] = 64
-    per_token: Annotated[int, _size(4096, "routed experts of one token")] = 4
-    expert_width: Annotated[int, _size(65536, "inner width of a routed expert")] = 256
+    experts: Annotated[int, _size(4096, "routed experts of a layer; 0: every token uses the shared expert alone", 0)] = 32
+    per_token: Annotated[int, _size(4096, "routed experts of one token")] = 2
+    expert_width: Annotated[int, _size(65536, "inner width of a routed expert")] = 384
     shared_width: Annotated[int, _size(65536, "inner width of the shared expert; 0: none", 0)] = 512
     vocab: Annotated[int, _size(1_000_000, "tokens that there are", 2)] = 2048
 
@@ -51,7 +54,7 @@ def model_of(shape: LabShape) -> Model:
 
     >>> from headway.models.totals import active_params, kv_bytes_per_token, total_params
     >>> small = model_of(LabShape(layers=1, hidden=8, heads=2, kv_heads=1, head_dim=4, experts=4, per_token=1, vocab=10))
-    >>> int(total_params(small)) - int(active_params(small)) == 3 * (3 * 8 * 256)  # three experts of four rest
+    >>> int(total_params(small)) - int(active_params(small)) == 3 * (3 * 8 * 384)  # three experts of four rest
     True
     >>> float(kv_bytes_per_token(small, 4))  # a key and a value of 4 numbers of 4 bytes
     32.0

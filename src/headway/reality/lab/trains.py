@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.core.progress import expect, tick
 from headway.core.quantity import known
 from headway.core.trace import record
 from headway.core.units import Byte, Second
@@ -106,6 +107,7 @@ def sleeps(setup: LabSetup, clock: Clock = REAL) -> dict[str, Any]:
 def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock: Clock = REAL) -> dict[str, Any]:
     """Each load in turn, its points as they are known; how late departures were, how long steps took."""
     late, steps, most = [], [], []
+    expect(len(plan))
     job = work(setup, clock)
     for load in dict.fromkeys(point["at"] for point in plan):
         passengers, trains = ride(setup, load, job, clock)
@@ -121,6 +123,7 @@ def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock:
         late += [train.departure - train.due for train in trains]
         steps += [train.seconds for train in trains if train.riders]
         most.append(max(train.riders for train in trains))
+        tick(sum(point["at"] == load for point in plan))
     return {"late_s": statistics.median(late), "step_s": statistics.median(steps), "longest_step_s": max(steps), "most_riders": most}
 
 

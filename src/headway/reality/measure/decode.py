@@ -19,6 +19,7 @@ import numpy as np
 
 from headway.core.progress import expect, tick
 from headway.core.schema import defaults
+from headway.core.units import Second
 from headway.hardware.system import of_chip
 from headway.laws.collectives.expert_parallel import distinct_experts
 from headway.laws.step.step import step_s
@@ -93,7 +94,11 @@ def points(quick: bool = False) -> tuple[DecodePoint, ...]:
 
 def predicted(record: MachineRecord, rates: MachineRates, point: DecodePoint) -> float:
     """Seconds of a point by the step law, from the machine's measurement alone."""
-    shape = SHAPES[point.shape]
+    return float(law_s(record, rates, SHAPES[point.shape], point))
+
+
+def law_s(record: MachineRecord, rates: MachineRates, shape: LabShape, point: DecodePoint) -> Second:
+    """The same of a decoder of any shape, with the laws behind it."""
     work, machine = work_of(model_of(shape)), of_chip(chip_of(record, rates, "measured"))
     assumptions = defaults(Assumptions, {"engine": "none", "imbalance": 1})
     formats = resolve(work, machine.chip, Precision(weights="fp32", kv="fp32"))
@@ -101,8 +106,8 @@ def predicted(record: MachineRecord, rates: MachineRates, point: DecodePoint) ->
     step = compile_layout(work, machine, Layout(), assumptions, formats, table).step
     tokens = float(point.tokens)
     if point.kind == PREFILL:
-        return float(step_s(step, 0.0, 0.0, tokens, tokens**2 / 2))
-    return float(step_s(step, float(point.batch), point.batch * tokens, 0.0, 0.0))
+        return step_s(step, 0.0, 0.0, tokens, tokens**2 / 2)
+    return step_s(step, float(point.batch), point.batch * tokens, 0.0, 0.0)
 
 
 def sections_at(record: MachineRecord, rates: MachineRates, shape: LabShape, point: DecodePoint) -> dict[str, dict[str, float]]:
