@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from support.command import Cli
@@ -67,6 +69,35 @@ def test_matmul__cut_and_reduce_is_the_other_strategy(cli: Cli) -> None:
     assert collectives(gathered) == [("all-gather", 2 * 4096 * 8192)]
     assert collectives(reduced) == [("all-reduce", 2 * 128 * 8192)]
     assert gathered[0]["flop"] == 4 * reduced[0]["flop"]
+
+
+def counted(equation: str, sizes: dict[str, float]) -> float:
+    """Value of an equation such as `2 B D / 4 + 2 D F`."""
+    products = (part.partition(" / ") for part in equation.split(" + "))
+    return sum(math.prod(sizes.get(word) or float(word) for word in above.split()) / float(below or 1) for above, _, below in products)
+
+
+@pytest.mark.parametrize(
+    ("product", "mesh", "equation", "copies"),
+    [
+        ("A[B_X, D] W[D, F_Y]", "X4,Y8", "2 B D F / 32", 1),
+        ("A[B_X, D] W[D, F]", "X4,Y8", "2 B D F / 4", 8),  # the chips along Y do the same
+        ("In[B, D_Y] W[D, F_Y] V[F_Y, D] -> Out[B, D_Y]", "Y8", "2 B D F / 8 + 2 B F D / 8", 1),
+        ("bf16[B, D] int8[D, F]", "", "2 B D F", 1),
+    ],
+)
+def test_matmul__equations_count_what_the_numbers_do(cli: Cli, product: str, mesh: str, equation: str, copies: int) -> None:
+    sizes, flags = {"B": 64.0, "D": 1024.0, "F": 4096.0}, ["--mesh", mesh] if mesh else []
+    links = ["--network", "ring", "--link-bw", "50GB/s"] if mesh else []
+    rows = cli.rows("matmul", product, *(f"{name}={size:g}" for name, size in sizes.items()), *flags, *links, *NUMBERS)
+    total = rows[0]
+    assert total["flop_equation"] == equation
+    assert counted(equation, sizes) == total["flop"] and counted(total["bytes_equation"], sizes) == total["bytes"]
+    assert total["flop_all_chips"] == copies * math.prod(sizes.values()) * 2 * (1 + equation.count("+"))
+    assert total["bytes_all_chips"] == total["bytes"] * total["chips"]
+    symbols = cli.json("matmul", product, *flags)
+    assert symbols["answer"] == f"Each chip computes {equation} FLOP."
+    assert [row["bytes_equation"] for row in symbols["rows"]] == [row["bytes_equation"] for row in rows]
 
 
 def test_matmul__square_sizes_in_numbers_meet_in_order(cli: Cli) -> None:

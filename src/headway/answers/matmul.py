@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from headway.answers import collective
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import traced_listing
+from headway.core.listing import Listing, traced_listing
 from headway.core.schema import Field
 from headway.core.trace import record
+from headway.laws.arithmetic import times
 from headway.models.precision import formats
 from headway.performance import mesh as notation
 from headway.performance.product import Chain, ProductRates, bounds
@@ -37,12 +39,25 @@ def run(args: MatmulQuestion) -> output.Answer:
     extra = [dim.name for dim in result.dims if dim.name not in names] if result else []
     if extra:
         raise BadValue("product", args.product, f"a result of the arrays' dimensions; {', '.join(extra)} is in none of them")
+    if not args.values and any(not name[0].isdigit() for name in names):
+        return _in_symbols(args, axes, arrays, result, typed | {name: 1 for name in names if name not in typed})
+    links = collective.links_of(args, system, axes)
     points, varying = collective.grid(args, names)
-    context = (args, system, collective.links_of(args, system, axes), arrays, result)
+    context = (args, system, links, arrays, result)
     with record():
         evaluated = [_evaluated(point | typed, context) for point in points]
     traced = [row for rows in evaluated for row in (rows if len(points) == 1 else rows[:1])]
     return output.Answer(traced_listing(traced), describe=lambda rows: words.product(rows, varying), columns=words.sizes(names), most=1000)
+
+
+def _in_symbols(args: MatmulQuestion, axes: tuple[Any, ...], arrays: list[Any], result: Any, sizes: dict[str, Any]) -> output.Answer:
+    """The product without sizes: FLOP and bytes of a chip in the names of its dimensions."""
+    links = notation.by_numbers("ring", axes, 1.0) if axes else None  # no time is told
+    chain = _multiplied(Chain(links, sizes, ProductRates(peak=1.0, bandwidth=1.0), args.strategy), arrays, result)
+    steps = [chain.sums(), *chain.steps]
+    rows = [{"kind": step.kind, "what": step.what or args.product, "flop_equation": step.flop_equation or None,
+             "bytes_equation": step.bytes_equation} for step in steps]  # fmt: skip
+    return output.Answer(Listing(rows), describe=words.symbols)
 
 
 def _format(text: str, flag: str) -> str:
@@ -54,22 +69,31 @@ def _format(text: str, flag: str) -> str:
 def _evaluated(sizes: dict[str, Any], context: Any) -> list[dict[str, Any]]:
     """Row of the whole chain, then a row for each step."""
     args, system, network, arrays, result = context
-    chain = Chain(network, sizes, _rates(args, system, arrays), args.strategy)
-    current = arrays[0]
-    for index, sharded in enumerate(arrays[1:], 2):
-        last = index == len(arrays)
-        current = chain.multiply(current, sharded, result if last else None, (result if last and result else arrays[0]).number_format)
-        current = chain.finish(current, result if last else None) if last else chain.finish(current, None) if current.unreduced else current
+    chain = _multiplied(Chain(network, sizes, _rates(args, system, arrays), args.strategy), arrays, result)
     total = chain.sums()
     least, most, attained, bound = bounds(total)
     head = {"time_s": least, "serial_s": most, "bound": bound, "attained_flops": attained, "flop": total.flop, "bytes": total.bytes}
     head |= {"intensity": total.intensity, "compute_s": total.compute_s, "memory_s": total.memory_s, "network_s": total.network_s}
     letters = {name: size for name, size in sizes.items() if not name[0].isdigit()}
+    chips = math.prod(axis.size for axis in network.axes) if network else 1
+    head |= {"flop_equation": total.flop_equation, "bytes_equation": total.bytes_equation, "chips": chips}
+    head |= {"flop_all_chips": times(total.flop, chips), "bytes_all_chips": times(total.bytes, chips)}
     rows = [{"kind": "total", "what": args.product, **letters, **head, "balanced": total.balanced}]
     steps = ({"kind": step.kind, "what": step.what, "flop": step.flop, "bytes": step.bytes, "intensity": step.intensity,
-              "compute_s": step.compute_s, "memory_s": step.memory_s, "network_s": step.network_s, "balanced": step.balanced}
+              "compute_s": step.compute_s, "memory_s": step.memory_s, "network_s": step.network_s, "balanced": step.balanced,
+              "flop_equation": step.flop_equation or None, "bytes_equation": step.bytes_equation}
              for step in chain.steps)  # fmt: skip
     return [*rows, *steps]
+
+
+def _multiplied(chain: Chain, arrays: list[Any], result: Any) -> Chain:
+    """The chain with the steps of all its products."""
+    current = arrays[0]
+    for index, sharded in enumerate(arrays[1:], 2):
+        last = index == len(arrays)
+        current = chain.multiply(current, sharded, result if last else None, (result if last and result else arrays[0]).number_format)
+        current = chain.finish(current, result if last else None) if last else chain.finish(current, None) if current.unreduced else current
+    return chain
 
 
 def _rates(args: MatmulQuestion, system: System, arrays: list[Any]) -> Any:

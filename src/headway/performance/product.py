@@ -7,13 +7,13 @@ leaves partial sums, which are reduced; an axis that would split two free dimens
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from headway.core.errors import BadValue
-from headway.core.units import Byte
 from headway.laws.roofline.balance import array_bytes, balanced_rows, flop_s, matmul_flop, sent_s, slowest_s
 from headway.models.precision import formats
-from headway.performance.mesh import ArrayDim, MeshNetwork, ShardedArray, collective
+from headway.performance.mesh import ArrayDim, MeshNetwork, ShardedArray, collective, label
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,8 @@ class ProductStep:
     memory_s: Any = None
     network_s: Any = None
     balanced: Any = None
+    flop_equation: str = ""  # in the names of the dimensions: 2 B D F / 32
+    bytes_equation: str = ""
 
 
 class Chain:
@@ -63,20 +65,32 @@ class Chain:
         sizes = tuple(self.sizes[dim.name] for dim in sharded.dims)
         return array_bytes(sizes, self.shards(sharded.axes), formats()[sharded.number_format].bytes)
 
+    def symbols(self, factor: Any, names: Iterable[str], axes: tuple[str, ...]) -> str:
+        """A count in the names of dimensions, on each chip."""
+        chips = int(self.shards(axes))
+        number = [] if float(factor) == 1 else [f"{float(factor):g}"]
+        return " ".join([*number, *map(label, names)]) + (f" / {chips}" if chips > 1 else "")
+
+    def bytes_symbols(self, sharded: ShardedArray) -> str:
+        """Bytes of an array on each chip, in the names of its dimensions."""
+        return self.symbols(formats()[sharded.number_format].bytes, (dim.name for dim in sharded.dims), sharded.axes)
+
     # -- collectives ------------------------------------------------------------------------------------------------------------
 
-    def communicate(self, operation: str, sharded: ShardedArray, axes: tuple[str, ...], size: Byte) -> None:
-        """Add a collective over axes."""
+    def communicate(self, operation: str, sharded: ShardedArray, axes: tuple[str, ...], moved: ShardedArray) -> None:
+        """Add a collective over axes, which moves an array of so many bytes."""
+        size = self.local_bytes(moved)
         time = collective(self.mesh(), operation, size, axes)
-        label = f"{operation} over {''.join(axes)} of {sharded}"
-        self.steps.append(ProductStep(kind=operation, what=label, bytes=size, network_s=time.time_s))
+        what = f"{operation} over {''.join(axes)} of {sharded}"
+        step = ProductStep(kind=operation, what=what, bytes=size, network_s=time.time_s, bytes_equation=self.bytes_symbols(moved))
+        self.steps.append(step)
 
     def gathered(self, sharded: ShardedArray, axes: tuple[str, ...]) -> ShardedArray:
         """An array gathered over axes, if times_by_part are any."""
         if not axes:
             return sharded
         gathered = sharded.without(axes)
-        self.communicate("all-gather", sharded, axes, self.local_bytes(gathered))
+        self.communicate("all-gather", sharded, axes, gathered)
         return gathered
 
     # -- products ---------------------------------------------------------------------------------------------------------------
@@ -94,7 +108,8 @@ class Chain:
         dims = tuple({dim.name: dim for dim in free}.values())
         out = ShardedArray("", dims, number_format, tuple(summed))
         names = [*(dim.name for dim in out.dims), *contracted]
-        flop = matmul_flop(tuple(self.sizes[name] for name in names), self.shards((*out.axes, *out.unreduced)))
+        split = (*out.axes, *out.unreduced)
+        flop = matmul_flop(tuple(self.sizes[name] for name in names), self.shards(split))
         parts = tuple(self.local_bytes(sharded) for sharded in (first_array, right, out))
         traffic, row, balanced = sum(parts), first_array.dims[0].name, None
         if not right.dim(row):  # rows at which compute and memory balance; none where the second array grows with them too
@@ -103,7 +118,9 @@ class Chain:
         self.steps.append(
             ProductStep(kind="product", what=f"{first_array} x {right} -> {out}", flop=flop, bytes=traffic,
                         intensity=flop / traffic,
-                        compute_s=flop_s(flop, self.rates.peak), memory_s=sent_s(traffic, self.rates.bandwidth), balanced=balanced)
+                        compute_s=flop_s(flop, self.rates.peak), memory_s=sent_s(traffic, self.rates.bandwidth), balanced=balanced,
+                        flop_equation=self.symbols(2, dict.fromkeys(dim.name for dim in (*first_array.dims, *right.dims)), split),
+                        bytes_equation=" + ".join(map(self.bytes_symbols, (first_array, right, out))))
         )  # fmt: skip
         return out
 
@@ -129,7 +146,7 @@ class Chain:
             result = dataclasses.replace(out, unreduced=())
         scatter = tuple(axis for axis in out.unreduced if axis in result.axes)
         reduce = tuple(axis for axis in out.unreduced if axis not in scatter and axis not in result.unreduced)
-        size = self.local_bytes(dataclasses.replace(out, unreduced=()))
+        size = dataclasses.replace(out, unreduced=())
         if reduce:
             self.communicate("all-reduce", out, reduce, size)
         if scatter:
@@ -139,7 +156,7 @@ class Chain:
         out = dataclasses.replace(out, unreduced=result.unreduced)
         traffic = tuple(axis for dim in out.dims for axis in dim.axes if axis in result.axes and axis not in _axes_of(result, dim.name))
         for axis in traffic:
-            self.communicate("all-to-all", out, (axis,), self.local_bytes(out.without((axis,))))
+            self.communicate("all-to-all", out, (axis,), out.without((axis,)))
         out = out.without(traffic)
         return self.gathered(out, tuple(axis for axis in out.axes if axis not in result.axes))
 
@@ -154,8 +171,9 @@ class Chain:
         compute, memory = sum(step.compute_s for step in local), sum(step.memory_s for step in local)
         network = sum(links) if links else None
         intensity = flop / traffic
+        equations = (" + ".join(step.flop_equation for step in local), " + ".join(step.bytes_equation for step in local))
         return ProductStep(kind="total", what="", flop=flop, bytes=traffic, intensity=intensity, compute_s=compute, memory_s=memory,
-                           network_s=network, balanced=alone)  # fmt: skip
+                           network_s=network, balanced=alone, flop_equation=equations[0], bytes_equation=equations[1])  # fmt: skip
 
 
 def bounds(step: ProductStep) -> tuple[Any, Any, Any, str]:

@@ -56,8 +56,23 @@ def product(rows: Any, varying: Sequence[str]) -> Summary:
     return Summary(headline, (), _notes(first, single), people(visible_rows, keys, columns.table("matmul")))
 
 
+def symbols(rows: Any) -> Summary:
+    """Sentence and table of a product without sizes."""
+    total, *steps = list(rows)
+    bytes_line = [f"Bytes that it reads and writes: {total['bytes_equation']}."] if len(steps) > 1 else []
+    keys = ("kind", "what", "flop_equation", "bytes_equation")
+    return Summary(f"Each chip computes {total['flop_equation']} FLOP.", keys, bytes_line, Listing(steps))
+
+
 def _notes(first: dict[str, Any], single: bool = False) -> list[str]:
-    lines = ["From full overlap to none: the longest of compute, memory and network, or their sum."]
+    chips = (
+        f"; all {first['chips']:,.0f} chips {units.show(first['flop_all_chips'], 'flop', 4)}, "
+        f"{units.show(first['bytes_all_chips'], 'byte', 4)}"
+        if first["chips"] > 1
+        else ""
+    )
+    lines = [f"A chip: {first['flop_equation']} FLOP, {first['bytes_equation']} bytes{chips}."]
+    lines += ["From full overlap to none: the longest of compute, memory and network, or their sum."]
     if first["balanced"] is not None:
         lines.append(f"Compute and memory balance at {first['balanced']:,.0f} rows (first dimension), every byte counted.")
     elif single and first["compute_s"] < first["memory_s"]:
