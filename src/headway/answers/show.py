@@ -78,15 +78,15 @@ def _machine(args: Show) -> output.Answer:
     row: dict[str, Any] = {entry.key: clean(entry.value) for entry in entries}
     row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
     numbers = {text: f"[{number}]" for number, text in enumerate(dict.fromkeys(map(_origin, known)), 1)}
-    told = [entry for entry in entries if entry.value not in (None, ())]
+    figures = [entry for entry in entries if entry.value not in (None, ())]
     people = [
         {"fact": entry.key, "value": format_value(clean(entry.value), entry.unit, DIGITS), "source": numbers.get(_origin(entry), ""),
          "kind": entry.kind, "about": entry.doc}
-        for entry in told if not entry.key.endswith(NOTES)
+        for entry in figures if not entry.key.endswith(NOTES)
     ]  # fmt: skip
     unknown = [entry.key for entry in entries if entry.value in (None, ())]
     below = [f"{number} {text}" for text, number in numbers.items()] + ([f"no public figure: {', '.join(unknown)}"] if unknown else [])
-    below += [f"{entry.key}: {entry.value}" for entry in told if entry.key.endswith(NOTES)]
+    below += [f"{entry.key}: {entry.value}" for entry in figures if entry.key.endswith(NOTES)]
     headline = _known(subject.name, entries)
     return output.Answer(
         Listing([row], tree=lambda _, key: computed(values.get(key), key)),

@@ -78,13 +78,13 @@ class Parser(argparse.ArgumentParser):
                 groups.setdefault(flag.group, []).append(flag)
         text, brief = self._without(hidden), dict[str, list[str]]()
         for title, flags in reversed(groups.items()):
-            if len(text.splitlines()) + sum(_named(group).count("\n") + 1 for group in brief.items()) < MOST_LINES:
+            if len(text.splitlines()) + sum(_brief_line(group).count("\n") + 1 for group in brief.items()) < MOST_LINES:
                 break
             hidden |= {flag.name for flag in flags}
             text, brief = self._without(hidden), {title: [flag.spellings[0] for flag in flags], **brief}
         more = [flag for flag in self.flags.values() if flag.field.rare and not self._is_refused(flag)]
-        told = f"{len(more)} more flags: {self.prog} {HELP_ALL}" if more else f"all flags: {self.prog} {HELP_ALL}" if brief else ""
-        return text + "".join(f"{line}\n" for line in (*map(_named, brief.items()), told) if line)
+        more_line = f"{len(more)} more flags: {self.prog} {HELP_ALL}" if more else f"all flags: {self.prog} {HELP_ALL}" if brief else ""
+        return text + "".join(f"{line}\n" for line in (*map(_brief_line, brief.items()), more_line) if line)
 
     def _is_refused(self, flag: QuestionField) -> bool:
         """Whether the verb takes no such edit; help does not name it."""
@@ -226,7 +226,7 @@ class Parser(argparse.ArgumentParser):
         raise Usage(f"no flag {unknown!r}{offer} See {self.prog} --help")
 
 
-def _named(group: tuple[str, list[str]]) -> str:
+def _brief_line(group: tuple[str, list[str]]) -> str:
     """A group's title and its flags, without what they say."""
     title, names = group
     return textwrap.fill(f"{title}: {', '.join(names)}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
