@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -143,6 +144,18 @@ def test_command__keys_are_sent_and_stand_nowhere_else(form: str, cli: Cli, tmp_
     assert all(asked.headers["authorization"] == f"Bearer {KEY}" and asked.headers["x-team"] == "team-secret" for asked in server.seen)
     for text in (answer.out, answer.err, (tmp_path / "p.json").read_text()):
         assert KEY not in text and "team-secret" not in text
+
+
+def test_command__ends_in_what_score_and_calibrate_say_of_its_file(cli: Cli, tmp_path: Path) -> None:
+    facts = ["--on", "h100-sxm", "--model", "llama-3.1-8b"]
+    with running(FakeServer(law=StepLaw(fixed=0.009, request=0.0002))) as server:
+        words = ["probe", server.url, "--prompt", "32", "--output", "8", "--concurrency", "1,2", "--out", str(tmp_path / "p.json")]
+        answer = cli(*words, *facts, "-o", "json")
+        assert cli(*words, *facts).err.count("exists; nothing was sent") == 1 and answer.status == 0
+    probed_json, scored = json.loads(answer.out), json.loads(cli("score", "--vllm", str(tmp_path / "p.json"), *facts, "-o", "json").out)
+    assert (probed_json["binds"], probed_json["helps"]) == (scored["binds"], scored["helps"][:3])
+    assert all("headway sim" in change["effect"] for change in probed_json["helps"]) and scored["answer"] in probed_json["notes"]
+    assert any(note.startswith("calibrated: ") and "headway calibrate" in note for note in probed_json["notes"])
 
 
 def test_metrics__names_of_every_engine() -> None:

@@ -164,10 +164,8 @@ def _predict(args: Probe, answer: output.Answer, result: ProbeRun, path: Path) -
     except HeadwayError as error:
         note(f"no prediction: {error}")
         return
-    score_words, change = scored.words, calibrated.words
     flags = shlex.join(Calibrate.from_values({"rows": (str(path),)} | values).command()[1:])
-    effect = f"{change.headline.rstrip('.')}; try: headway calibrate {flags} --save NAME"
-    keep = output.Help(change="keep these runs for every prediction", effect=effect)
-    answer.words.remarks = [score_words.headline, f"calibrated: {change.headline}", *answer.words.remarks, *calibrated.notes]
-    answer.words.binds = score_words.binds or answer.words.binds
-    answer.words.helps = [*score_words.helps, *answer.words.helps, keep][:MOST_HELPS]
+    keep = f"calibrated: {calibrated.words.headline} headway calibrate {flags} --save NAME keeps it"
+    answer.words.remarks = [scored.words.headline, keep, *answer.words.remarks, *calibrated.notes]
+    answer.words.binds = scored.words.binds or answer.words.binds
+    answer.words.helps = scored.words.helps[:MOST_HELPS]
