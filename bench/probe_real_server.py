@@ -22,7 +22,7 @@ SEED, RUNS = 45, 3
 LAYERS, HIDDEN, WIDTH, HEADS, VOCAB, CONTEXT = 8, 768, 2048, 12, 4096, 2048
 SLOTS = 8
 SERVER_CORE, PROBE_CORE = "0", "1"
-LOADS = ((256, 1), (256, 3), (700, 2))  # prompt, users: none of them is probed
+LOADS = ((200, 1), (200, 3), (350, 2))  # prompt, users: none of them is probed
 MATRICES = (4 * HIDDEN * HIDDEN + 3 * HIDDEN * WIDTH) * LAYERS + HIDDEN * VOCAB  # of a step: layers and head
 KV_BYTES = 2 * LAYERS * HIDDEN * 2
 CONFIG = {"model_type": "llama", "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "intermediate_size": WIDTH,
@@ -107,7 +107,7 @@ def probe(url, out, prompts, concurrency, seed):
 
 def main(server, gguf_python, folder):
     """Start the server, probe it three times, then predict."""
-    folder = Path(folder)
+    folder = Path(folder).resolve()
     model = folder / "random.gguf"
     if not model.exists():
         subprocess.run([gguf_python, __file__, "--make", str(model)], check=True)
@@ -150,7 +150,7 @@ def measured(url, folder, bandwidth, flops):
     files = []
     for number in range(RUNS):
         files.append(folder / f"probe{number}.json")
-        row = probe(url, files[-1], "64,768", "1,2,4", SEED + number)[0]
+        row = probe(url, files[-1], "64,512", "1,2,4", SEED + number)[0]
         ratios["weight bytes per step"].append(row["step_alone_s"] * bandwidth / (2 * MATRICES))
         ratios["KV bytes per token"].append((row["step_alone_context_s"] or 0) * bandwidth / KV_BYTES)
     for name, values in ratios.items():
@@ -158,7 +158,7 @@ def measured(url, folder, bandwidth, flops):
     into = folder / "catalog"
     (into / "chips").mkdir(parents=True, exist_ok=True)
     (into / "chips" / "one_core.toml").write_text(CHIP.format(flops=flops, bandwidth=bandwidth))
-    formats = ("--engine", "llama.cpp", "--weights", "fp16", "--kv", "fp16", "--catalog", str(into))
+    formats = ("--engine", "llamacpp", "--weights", "fp16", "--kv", "fp16", "--catalog", str(into))
     facts = ("--on", "one-core", "--model", str(folder / "config.json"), *formats)
     print(headway("calibrate", *map(str, files), *facts, "--save", "real", "--into", str(into), "--replace"))
     for prompt, users in LOADS:
