@@ -22,7 +22,7 @@ from headway.core.progress import tell
 from headway.reality import here
 from headway.reality.measure import chip, decode
 from headway.reality.measure.questions import Measure
-from headway.reality.measure.rates import MachineRates, rates_of
+from headway.reality.measure.rates import rates_of
 from headway.reality.measure.record import MachineRecord
 from headway.reality.measure.run import CARD, PROCESSOR, MeasureRequest, measured
 from headway.report import measure as words
@@ -60,7 +60,7 @@ def run(args: Measure) -> output.Answer:
     rates = rates_of(record)
     files = chip.save(record, rates, name, folder) if folder else None
     if args.decode:
-        return _decoded(args, record, rates)
+        return _decoded(args, decode.as_decoders_multiply(record))
     rows = words.rows(record)
     describe = functools.partial(words.describe, record, rates, files)
     return output.Answer(Listing(rows), describe=lambda table: describe(), columns=COLUMNS, pictures={
@@ -114,9 +114,9 @@ def _saved(args: Measure, where: Catalog) -> MachineRecord:
     return chip.saved_record(path.with_suffix(".json"))
 
 
-def _decoded(args: Measure, record: MachineRecord, rates: MachineRates) -> output.Answer:
+def _decoded(args: Measure, record: MachineRecord) -> output.Answer:
     """Points of the decoders: the prediction written first, then measured with the threads that the machine was measured with."""
-    document = decode.prediction(record, rates, args.quick)
+    document = decode.prediction(record, rates_of(record), args.quick)
     path = Path(args.prediction)
     try:
         write_whole(path, json.dumps(document, indent=1) + "\n")

@@ -183,7 +183,7 @@ def _of_processor(computer: Host, where: Catalog) -> System:
         speed = show(alone.chip.hbm_bw, "byte/s").replace(" ", "")
         known_as = computer.processor or "this processor"
         as_of = f"arithmetic and memory as of two channels of DDR5, {speed}"
-        note(f"{known_as} is no chip of the catalogue: {as_of}; --set chip.hbm_bw=... says what it has")
+        note(f"{known_as} is no chip of the catalogue: {as_of}; headway measure --save NAME measures it, --set chip.hbm_bw=... says it")
     if alone.chip.vendor == "apple":
         note(APPLE_SHARE)
     return replace(alone, chip=_with_memory(alone.chip, computer.memory))

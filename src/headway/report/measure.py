@@ -79,9 +79,11 @@ def describe(record: MachineRecord, rates: MachineRates, files: MeasuredFiles | 
     copy = record.copy()
     remarks = [f"threads: {record.threads} of {number_of(record.cores, 'core')} that this process may use; {record.library}"]
     remarks += [f"a copy moves {format_value(copy.bytes_per_s, 'byte/s')}, reads and writes together"] if copy else []
-    looped = dict.fromkeys(matmul.format for matmul in record.matmuls if not matmul.native)
+    native = {matmul.format for matmul in record.matmuls if matmul.native}
+    looped = [form for form in (*record.formats(), "bfloat16") if form not in native]
     if looped:
-        remarks.append(f"{' and '.join(looped)}: no matmul of the library's own; they, and bf16, count as converted to {peak.format} first")
+        names = ", ".join(dict.fromkeys(looped))
+        remarks.append(f"{names}: no matmul of the library's own that gains anything; they count as converted to {peak.format} first")
     if record.share < 1:
         remarks.append("times are the thread's own processor time, which leaves out what others' work takes of the machine")
     use = f"headway serve MODEL --on {files.chip.stem.replace('_', '-')} goes by {files.chip}" if files else ""
@@ -129,7 +131,7 @@ def describe_decode(record: MachineRecord, results: Sequence[DecodeResult], path
 
 def roofline(record: MachineRecord, rates: MachineRates, rows_left: Rows, view: View) -> Picture:
     """Matmuls under the roof of what was reached."""
-    form = record.formats()[0]
+    form = record.main
     times = [time for time in record.matmuls if time.format == form and time.inner == time.columns]
     intensity = [2.0 * time.rows / time.element for time in times]
     measured = [{"x": at, "y": time.flop_per_s} for at, time in zip(intensity, times, strict=True)]

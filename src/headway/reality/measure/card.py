@@ -1,4 +1,4 @@
-"""A card measured by torch: matmuls by format and rows, reads and copies, launches, attention, and links to the host and other cards.
+"""What torch measures: a card (matmuls, reads and copies, launches, attention, links), and a processor's matmuls in narrow formats.
 
 Calls return before a card has done their work, so a round ends when the card is idle. Weights come from a ring larger than its caches.
 """
@@ -9,7 +9,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from headway.core.errors import HeadwayError
@@ -33,11 +33,12 @@ from headway.reality.measure.record import (
     StreamTime,
     VectorTime,
 )
-from headway.reality.measure.timing import Clock, Timed, timed
+from headway.reality.measure.timing import Clock, Timed, nothing, timed
 
 WIDTH = 8192
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 8192)
 FORMATS = ("bfloat16", "float16", "float32", "int8")
+NARROW = ("bfloat16", "float16", "int8")  # of a processor, beside those of numpy
 VECTOR_ROWS, VECTOR_WIDTH = (1, 4096), 4096
 HEADS, KV_HEADS, HEAD = 32, 8, 128
 CONTEXTS, SEQUENCES, PROMPTS = (512, 2048, 8192), (1, 16), (1024, 4096)
@@ -52,11 +53,12 @@ def measure(sizes: MeasureSizes, clock: Clock = time.perf_counter) -> dict[str, 
 
     if not torch.cuda.is_available():
         raise HeadwayError("torch sees no card: headway measure --device processor")
-    timer = _Timer(torch, sizes, clock)
+    ring = max(sizes.ring_bytes, 4 * 128 * 10**6)  # of the card's own memory
+    timer = _Timer(torch, replace(sizes, ring_bytes=ring, width=WIDTH, rows=ROWS), clock, "cuda")
     facts = torch.cuda.get_device_properties(0)
     formats = [form for form in FORMATS if form != "int8" or hasattr(torch, "_int_mm")]
-    expect(len(formats) * len(ROWS) + 2 + 3 + 8 + len(CONTEXTS) * len(SEQUENCES) + len(PROMPTS))
-    matmuls = tuple(itertools.chain.from_iterable(_matmuls(timer, form) for form in formats))
+    expect(2 + 3 + 8 + len(CONTEXTS) * len(SEQUENCES) + len(PROMPTS))
+    matmuls = tuple(itertools.chain.from_iterable(_matmuls(timer, form, True) for form in formats))
     first = next(matmul for matmul in matmuls if matmul.rows == 1)
     matvec = StreamTime(kind=MATVEC, bytes=first.inner * first.columns * first.element, seconds=first.seconds, spread=first.spread)
     parts = {
@@ -67,37 +69,55 @@ def measure(sizes: MeasureSizes, clock: Clock = time.perf_counter) -> dict[str, 
     return about | {"cards": torch.cuda.device_count()} | {name: [asdict(part) for part in group] for name, group in parts.items()}
 
 
-class _Timer:
-    """Times of calls that a card works off: each round ends when it is idle."""
+def narrow_matmuls(sizes: MeasureSizes, clock: Clock, threads: int, fastest: float) -> Iterator[MatmulTime]:
+    """The processor's matmuls in narrow formats; native where one is faster than `fastest`, the rate in float32."""
+    import torch
 
-    def __init__(self, torch: Any, sizes: MeasureSizes, clock: Clock) -> None:
-        self.torch, self.sizes, self.clock = torch, sizes, clock
-        self.ring_bytes = max(sizes.ring_bytes, 4 * 128 * 10**6)  # of the card's own memory: past its caches
+    torch.set_num_threads(threads)
+    timer = _Timer(torch, sizes, clock, "cpu")
+    for form in NARROW:
+        try:
+            times = tuple(_matmuls(timer, form, False))
+        except (RuntimeError, AttributeError):  # no such kernel for this processor
+            continue
+        native = max(time.flop_per_s for time in times) > fastest
+        yield from (replace(time, native=native) for time in times)
+
+
+class _Timer:
+    """Times of calls on a device of torch's: each round of a card's ends when it is idle."""
+
+    def __init__(self, torch: Any, sizes: MeasureSizes, clock: Clock, device: str) -> None:
+        self.torch, self.sizes, self.clock, self.device = torch, sizes, clock, device
+        self.ring_bytes = sizes.ring_bytes
 
     def __call__(self, work: Callable[[], object]) -> Timed:
-        result = timed(work, self.sizes.rounds, self.clock, self.torch.cuda.synchronize)
+        settle = self.torch.cuda.synchronize if self.device == "cuda" else nothing
+        result = timed(work, self.sizes.rounds, self.clock, settle)
         tick(1)
         return result
 
     def random(self, form: str, *shape: int) -> Any:
-        """Random numbers on the card."""
+        """Random numbers on the device."""
         torch = self.torch
         if form == "int8":
-            return torch.randint(-9, 9, shape, dtype=torch.int8, device="cuda")
-        return torch.randn(shape, dtype=torch.float32, device="cuda").to(getattr(torch, form))
+            return torch.randint(-9, 9, shape, dtype=torch.int8, device=self.device)
+        return torch.randn(shape, dtype=torch.float32, device=self.device).to(getattr(torch, form))
 
 
-def _matmuls(timer: _Timer, form: str) -> Iterator[MatmulTime]:
-    torch = timer.torch
-    matrix = timer.random(form, WIDTH, WIDTH)
-    count = max(2, timer.ring_bytes // (WIDTH * WIDTH * matrix.element_size()))
+def _matmuls(timer: _Timer, form: str, native: bool) -> Iterator[MatmulTime]:
+    torch, width = timer.torch, timer.sizes.width
+    matrix = timer.random(form, width, width)
+    count = max(2, timer.ring_bytes // (width * width * matrix.element_size()))
     ring = itertools.cycle([matrix.clone() for _ in range(count)])
     multiply = torch._int_mm if form == "int8" else torch.matmul
-    for rows in (rows for rows in ROWS if form != "int8" or rows > 16):  # below which torch has no such kernel
-        inputs = timer.random(form, rows, WIDTH)
+    all_rows = [rows for rows in timer.sizes.rows if form != "int8" or rows > 16]  # below which torch has no such kernel
+    expect(len(all_rows))
+    for rows in all_rows:
+        inputs = timer.random(form, rows, width)
         result = timer(lambda inputs=inputs: multiply(inputs, next(ring)))
         yield MatmulTime(
-            format=form, native=True, rows=rows, inner=WIDTH, columns=WIDTH, element=matrix.element_size(), seconds=result.median_s,
+            format=form, native=native, rows=rows, inner=width, columns=width, element=matrix.element_size(), seconds=result.median_s,
             spread=result.spread,
         )  # fmt: skip
 

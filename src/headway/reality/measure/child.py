@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -22,8 +23,15 @@ def job(request: Mapping[str, Any]) -> dict[str, Any]:
         clock = clock_of(request["threads"])
         start, wall = clock(), time.perf_counter()
         times = processor.measure(sizes, clock)
+        library, narrow = f"numpy {np.__version__}", ()
+        if importlib.util.find_spec("torch") is not None:
+            from headway.reality.measure import card
+
+            fastest = max(matmul.flop_per_s for matmul in times.matmuls if matmul.format == processor.NATIVE[0])
+            narrow = tuple(card.narrow_matmuls(sizes, clock, request["threads"], fastest))
+            library += ", torch"
         share = (clock() - start) / (time.perf_counter() - wall)
-        return {"library": f"numpy {np.__version__}", "share": min(1.0, share), **asdict(times)}
+        return {"library": library, "share": min(1.0, share), **asdict(replace(times, matmuls=(*times.matmuls, *narrow)))}
     from headway.reality.measure import card
 
     return card.measure(sizes)

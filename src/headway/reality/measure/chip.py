@@ -22,8 +22,7 @@ from headway.reality.measure.rates import MachineRates
 from headway.reality.measure.record import MachineRecord, of_dict
 
 MARK = "measured on "  # that the notes of such a chip begin with
-# Fact by the format that was multiplied, the first that was counts.
-PEAK_OF = {"float32": "peak_bf16", "bfloat16": "peak_bf16", "float8": "peak_fp8", "int8": "peak_int8"}
+PEAK_OF = {"float8": "peak_fp8", "int8": "peak_int8"}  # fact by the format that was multiplied, beside the main one
 ONES: tuple[str, ...] = ("compute_factor", "memory_factor", "attention_factor", "expert_factor", "weight_only_factor", "launch_factor")
 ZEROS: tuple[str, ...] = ("prompt_launch_s", "prompt_routed_s", "prompt_latent_s")  # of a card's host
 QUANTITIES = ("decode", "prefill", "tpot", "ttft", "offline")
@@ -37,11 +36,11 @@ def chip_of(record: MachineRecord, rates: MachineRates, name: str) -> Chip:
         return known(value, f"{name}.{key}", unit, kind, f"measured here: {what}, {place}", record.date)
 
     peaks = {}
-    for form in (form for form in record.formats() if form in PEAK_OF):
-        best = record.peak(form)
-        if best.native and PEAK_OF[form] not in peaks:
-            converted = "" if best.element <= 2 else ", which 16-bit weights are converted to"
-            peaks[PEAK_OF[form]] = fact(best.flop_per_s, PEAK_OF[form], "flop/s", f"{form} matmul of {best.rows} rows{converted}")
+    for form in (form for form in record.formats() if form in PEAK_OF or form == record.main):
+        best, key = record.peak(form), PEAK_OF.get(form, "peak_bf16")
+        converted = "" if best.element <= 2 else ", which 16-bit weights are converted to"
+        if best.native:
+            peaks[key] = fact(best.flop_per_s, key, "flop/s", f"{form} matmul of {best.rows} rows{converted}")
     memory = fact(float(record.memory), "hbm", "byte", "memory as the platform reports it", "reported")
     bandwidth = fact(rates.bandwidth, "hbm_bw", "byte/s", f"{record.read().kind} of {record.read().bytes:,} bytes")
     shared = {"memory": "shared", "host_dram_bw": bandwidth} if not record.cards else {}

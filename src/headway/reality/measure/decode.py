@@ -50,6 +50,7 @@ BATCHES, CONTEXTS, PROMPTS = (1, 6, 24), (64, 384, 1024), (48, 160, 448)
 QUICK_BATCHES, QUICK_CONTEXTS = (1, 6, 24), (64, 384)  # 18 steps and 6 prompts
 QUICK_PROMPTS = (48, 160)
 CHILD = "headway.reality.measure.decode"
+FORMAT = "float32"  # of the decoders' numbers
 ELEMENT = 4  # bytes of a number, 32 bits
 MARGIN = 2.0  # random numbers are drawn beside the weights that they become
 AIM = 0.25  # median error that is asked for
@@ -87,6 +88,11 @@ def points(quick: bool = False) -> tuple[DecodePoint, ...]:
     steps = itertools.product((DECODE,), SHAPES, batches, contexts)
     prompts = itertools.product((PREFILL,), SHAPES, (1,), QUICK_PROMPTS if quick else PROMPTS)
     return tuple(DecodePoint(kind=kind, shape=shape, batch=batch, tokens=tokens) for kind, shape, batch, tokens in (*steps, *prompts))
+
+
+def as_decoders_multiply(record: MachineRecord) -> MachineRecord:
+    """The machine in the number format of the decoders alone."""
+    return replace(record, matmuls=tuple(time for time in record.matmuls if time.format == FORMAT))
 
 
 # -- prediction -----------------------------------------------------------------------------------------------------------------------

@@ -64,11 +64,11 @@ class MachineRates:
 
 
 def rates_of(record: MachineRecord) -> MachineRates:
-    """The numbers of a machine."""
+    """The numbers of a machine, in its main number format."""
     peak, bandwidth, call_s = record.peak().flop_per_s, record.read().bytes_per_s, record.call_s(MATMUL)
     norm, rotation, gate, routing = (_by_kind(record.vectors, kind) for kind in (NORM, ROTATION, GATE, ROUTING))
     fits = (
-        _matmuls([time for time in record.matmuls if time.format == record.formats()[0]], peak, bandwidth, call_s),
+        _matmuls([time for time in record.matmuls if time.format == record.main], peak, bandwidth, call_s),
         _decodes([time for time in record.attentions if time.queries == 1], bandwidth, call_s),
         _prefills([time for time in record.attentions if time.queries > 1], peak, call_s),
     )

@@ -13,6 +13,7 @@ from headway.reality.measure.timing import QUIET
 
 READ, MATVEC, COPY = "read", "matvec", "copy"  # streams: one buffer read; weights read by a matvec; read and written
 OPERATION, MATMUL, LAUNCH = "operation", "matmul", "launch"  # calls: a small elementwise operation, a small matmul, a card's kernel
+MAIN = ("float32", "bfloat16", "float16")
 # Residual and norm; rotary positions; the activation of a gated MLP; tokens sorted by their experts and back.
 NORM, ROTATION, GATE, ROUTING = "norm", "rotation", "gate", "routing"
 
@@ -142,9 +143,15 @@ class MachineRecord:
         """Number formats, in the order of measurement."""
         return tuple(dict.fromkeys(time.format for time in self.matmuls))
 
+    @property
+    def main(self) -> str:
+        """The format of at most 32 bits in which the device multiplies fastest, 8-bit ones apart."""
+        names = [time for time in self.matmuls if time.native and time.format in MAIN]
+        return max(names, key=lambda time: time.flop_per_s).format
+
     def peak(self, format: str = "") -> MatmulTime:
-        """The matmul of the highest rate, of a format or of the first."""
-        name = format or self.formats()[0]
+        """The matmul of the highest rate, of a format or of the main one."""
+        name = format or self.main
         return max((time for time in self.matmuls if time.format == name), key=lambda time: time.flop_per_s)
 
     def read(self) -> StreamTime:
