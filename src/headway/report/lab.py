@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 VIEW = ("quantity", "at", "predicted", "interval", "measured", "each_token", "inside", "claim")
 RISE = 1.05  # of a token's cost over that of batch 1, from which it counts as a rise
-LIST_VIEW = ("experiment", "chapter", "about", "claims", "command")
+LIST_VIEW = ("experiment", "chapter", "about", "command")
 
 
 def contents(rows: Sequence[Row]) -> Summary:
     """The experiments that there are."""
     names = ", ".join(row["experiment"] for row in rows)
     headline = f"{number_of(len(rows), 'experiment')} of the lecture run on this machine: {names}."
-    after = [f"{row['experiment']}: {row['runs']}." for row in rows]
+    after = [f"{row['experiment']}: {row['runs']}; it tests {', '.join(row['claims'])}." for row in rows]
     after.append("Each predicts first, writes its prediction down, then measures; --quick takes under 20 s.")
     return Summary(headline, LIST_VIEW, after)
 
@@ -113,7 +113,7 @@ def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
     measured = [row for row in rows if row["measured"] is not None]
     title = f"{sum(row['inside'] for row in measured)} of {len(measured)} measured points lie in the interval that was predicted"
     quiet = f"; the machine was not quiet ({'; '.join(run.noise.reasons)})" if run.noise.reasons else ""
-    caption = f"The band is the 90 % interval, written down before the first point{quiet}."
+    caption = f"The band is the interval that was predicted, written down before the first point{quiet}."
     return frame.compose(view, panels, title=title, subtitle=f"{run.experiment.title}; {run.machine}, {run.date}", caption=caption)
 
 
