@@ -5,7 +5,7 @@ Stored per token     kv_elements (MHA, GQA, MQA), latent_elements (MLA), entry_e
 Read per token       kv_elements_read, latent_elements_read: without `/ kv_share`, since each of those layers reads it.
 Tokens read          attended_tokens (all, a window, a top-k, a square root).
 Of one sequence      stored_elements; marginal_elements is what one more token adds for ever: 0 behind a window.
-Bytes                kv_bytes; narrow_element_bytes where a token's elements differ in format.
+Bytes                kv_bytes; kv_bytes_per_token of equal layers; narrow_element_bytes where a token's elements differ in format.
 State of fixed size  gated_delta_state, ssm_state, rwkv_state, convolution_state (over convolution_channels).
 
 An element is one number of the cache; bytes come from its data type. A model's `kv_bytes_per_token` is in models/totals.py.
@@ -42,6 +42,16 @@ def kv_elements_read(kv_heads: Number, head_dim: Number, value_dim: Number) -> P
     2048.0
     """
     return ENTRY * kv_heads * (head_dim + value_dim)
+
+
+@formula(source=GQA)
+def kv_bytes_per_token(layers: Number, kv_heads: Number, head_dim: Number, element_bytes: Byte) -> BytePerToken:
+    """KV cache that one more token adds in a model of equal layers: a key and a value per KV head and layer.
+
+    >>> kv_bytes_per_token(80, 8, 128, 2.0)  # Llama-3.1-70B
+    327680.0
+    """
+    return layers * kv_elements(kv_heads, head_dim, head_dim, 1) * element_bytes
 
 
 @formula(source="DeepSeek-V2 (arXiv:2405.04434), section 2.1.4, table 1")

@@ -129,10 +129,12 @@ def axis_hops(extent: Number, gap: Number, wrap: Number) -> Number:
 
 @formula(source=RINGS)
 def torus_gather_share(members: Number, links: Number) -> Number:
-    """All-gather or reduce-scatter over all torus axes at once: share of the message per link that feeds a chip.
+    """All-gather or reduce-scatter over all torus axes at once: share of the message per link that feeds a chip; 1 of a one-way ring.
 
     >>> round(float(torus_gather_share(128, 6)), 4)  # a whole TPU v5p 4x4x8
     0.1654
+    >>> float(torus_gather_share(8, 1))  # a one-way ring of 8
+    0.875
     """
     return (members - 1) / members / np.maximum(links, 1e-9)
 
@@ -155,6 +157,16 @@ def axis_exchange_share(extent: Number, gap: Number, wrap: Number) -> Number:
     (1.0, 2.0)
     """
     return gap * np.floor(extent * extent / 4) / extent / (1 + wrap)
+
+
+@formula(source="each part goes 1 .. n - 1 hops, n / 2 on average: Scaling Book, Sharded Matrices, all-to-all")
+def one_way_exchange_share(members: Number) -> Number:
+    """All-to-all on a one-way ring: load of each link over the bytes of a chip; a ring of both ways has a quarter of it.
+
+    >>> one_way_exchange_share(8)  # TPU v5e, one side of a 8x8 in one direction
+    3.5
+    """
+    return (members - 1) / 2
 
 
 @formula(source="definition")

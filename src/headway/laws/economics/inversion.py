@@ -157,3 +157,13 @@ def kv_joint(knee: BytePerToken, step: Number, ratio: Number) -> BytePerToken:
     (4168, 1667)
     """
     return knee * (step - 1) * ratio
+
+
+@formula(source=LECTURE + "AP-12: at one margin prices are chip time, and a token costs the same FLOP in both")
+def decode_mfu_of_prices(price_ratio: Number, prefill_mfu: Number) -> Number:
+    """FLOP utilisation of decode that the price ratio of output to input implies, at one margin: memory binds where it is low.
+
+    >>> decode_mfu_of_prices(5.0, 0.6)  # Claude's ratio of list prices, prefill at 60 %
+    0.12
+    """
+    return prefill_mfu / price_ratio

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Byte, Number, Token
+from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Token
 
 VLLM = "vLLM 0.33.0 (PyPI wheel), "
 SGLANG = "SGLang 0.5.23 (PyPI wheel), "
@@ -270,3 +270,13 @@ def with_bytes_beyond(room: Byte, beyond: Byte) -> Byte:
     42000000000.0
     """
     return np.maximum(room + beyond, 0 * room)
+
+
+@formula(source="Little's law: of B answers of O tokens, B / O end in a step, each with prompt and answer in the cache")
+def freed_kv_bytes(batch: Number, prompt: Token, output: Token, kv_bytes_per_token: BytePerToken) -> Byte:
+    """KV cache that a full batch frees per step, which the next prompts may take: requests that end times what each holds.
+
+    >>> round(freed_kv_bytes(64, 8000, 1000, 327680.0) / 1e6, 1)  # Llama-3.1-70B, bf16
+    188.7
+    """
+    return batch / output * (prompt + output) * kv_bytes_per_token * ONE_TOKEN

@@ -46,6 +46,16 @@ def matmul_flop_per_token(params: Number) -> FlopPerToken:
     return TWO_FLOP * params
 
 
+@formula(source="Kaplan et al. 2020 (arXiv:2001.08361) section 2.1: 4 N, gradients of inputs and of weights")
+def backward_flop_per_token(forward: FlopPerToken) -> FlopPerToken:
+    """FLOP per token of a backward pass: twice the forward pass, since inputs and weights each get a gradient.
+
+    >>> backward_flop_per_token(15.009849344e9) / 1e9  # Llama-3.1-8B
+    30.019698688
+    """
+    return training_passes(0) * forward
+
+
 @formula(source=KORTHIKANTI + ": scores and values, 4 s a d per token; half of them where the causal mask counts")
 def attention_flop_per_token(score: FlopPerToken, mean_context: Token, token: Token) -> FlopPerToken:
     """FLOP per token of a forward pass through attention of one layer, with `mean_context` tokens attended to on average.

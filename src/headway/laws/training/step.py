@@ -16,9 +16,12 @@ ZERO_BUBBLE = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv:2401.1024
 DUALPIPE = "deepseek-ai/DualPipe README, table of schedules"
 
 
-@formula(source="Huang et al. 2018, GPipe (arXiv:1811.06965); the same for 1F1B, Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.1")
+@formula(
+    source="Huang et al. 2018, GPipe (arXiv:1811.06965); the same for 1F1B, Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.1",
+    gives="bubble",
+)
 def one_forward_one_backward_bubble(stages: Number, micro_batches: Number) -> Number:
-    """Bubble of GPipe and 1F1B over compute time: the pipeline fills and drains once per step.
+    """Bubble of GPipe and 1F1B over compute time, not over wall time (wall_time_share): the pipeline fills and drains once per step.
 
     >>> one_forward_one_backward_bubble(4, 16)
     0.1875
@@ -26,7 +29,7 @@ def one_forward_one_backward_bubble(stages: Number, micro_batches: Number) -> Nu
     return (stages - 1) / micro_batches
 
 
-@formula(source="Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.2")
+@formula(source="Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.2", gives="bubble")
 def interleaved_bubble(stages: Number, micro_batches: Number, chunks: Number) -> Number:
     """Bubble of interleaved 1F1B over compute time: several chunks of layers per chip shorten the fill.
 
@@ -73,7 +76,7 @@ def dualpipe_bubble(
 
 @formula(source="definition: idle time over the whole step, not over the ideal one")
 def wall_time_share(bubble: Number) -> Number:
-    """Idle share of a step's wall time (PP-07: 4 stages, 16 micro-batches: 0.158).
+    """Bubble over wall time, the idle share of a step, from the bubble over compute time (PP-07: 4 stages, 16 micro-batches: 0.158).
 
     >>> round(wall_time_share(3 / 16), 3)
     0.158
