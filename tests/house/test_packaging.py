@@ -15,7 +15,7 @@ from support.source import files, imported, module_name, text_of, tree_of
 
 OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices",
             "pandas": "frames", "polars": "frames", "dask": "cluster", "distributed": "cluster",
-            "starlette": "web", "uvicorn": "web", "mcp": "mcp"}  # fmt: skip
+            "starlette": "web", "uvicorn": "web", "mcp": "mcp", "torch": "lab"}  # fmt: skip
 # Made of numba, imported where something is compiled; of starlette and uvicorn, where it serves.
 LATE = {"headway.simulation.machine_code", "headway.web.app"}
 MOST_LINES, MOST_WORDS, TOP = 150, 1300, 40  # of README.md; lines until the first answer has ended
@@ -66,7 +66,7 @@ def test_extras__are_whole() -> None:
     }
     union = re.fullmatch(r"headway\[(.*)\]", extras["all"][0])
     assert union
-    assert set(union[1].split(",")) == set(OPTIONAL.values())
+    assert set(union[1].split(",")) == set(OPTIONAL.values()) - {"lab"}  # torch is gigabytes, for cards alone
     assert required(extras["dev"]) >= TOOLS
 
 

@@ -184,6 +184,6 @@ def _links(timer: _Timer) -> Iterator[LinkTime]:
     pairs = [("host", "card", pinned, target)]
     if torch.cuda.device_count() > 1:
         pairs.append(("card", "peer", target, torch.empty(LINK_BYTES, dtype=torch.uint8, device="cuda:1")))
-    for origin, end, source, there in pairs:
-        result = timer(lambda source=source, there=there: there.copy_(source, non_blocking=True))
+    for origin, end, source, place in pairs:
+        result = timer(lambda source=source, place=place: place.copy_(source, non_blocking=True))
         yield LinkTime(origin=origin, target=end, bytes=LINK_BYTES, seconds=result.median_s, spread=result.spread)
