@@ -62,6 +62,7 @@ class Chip:
     like: str = ""  # chip whose fitted costs (kernels, links, engine) stand in for its own
     hypothetical: bool = False  # described by the user, by numbers or in a file
     year: Annotated[Any, Field(help="year of announcement", integer=True, low=1990, high=2100)] = None
+    cores: Annotated[Any, Field(help="TensorCores of a TPU chip; its peaks are of all", integer=True, low=1, open_low=False)] = None
     peak_bf16: Annotated[Any, peak_rate("dense BF16 (or FP16) peak")] = None
     peak_fp16: Annotated[Any, peak_rate("dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
     peak_fp8: Annotated[Any, peak_rate("dense FP8 peak")] = None
@@ -255,7 +256,7 @@ def _typed_facts(text: str) -> tuple[dict[str, str], dict[str, Any]]:
 
 FILE_HEAD = "# A chip of headway: save as DIR/chips/{name}.toml and give --catalog DIR. The format is in docs/chips.md.\n"
 EXAMPLES = {
-    "year": "2026", "peak_bf16": "1 PFLOP/s", "peak_fp16": "2 PFLOP/s", "peak_fp8": "2 PFLOP/s", "peak_fp4": "4 PFLOP/s",
+    "year": "2026", "cores": "2", "peak_bf16": "1 PFLOP/s", "peak_fp16": "2 PFLOP/s", "peak_fp8": "2 PFLOP/s", "peak_fp4": "4 PFLOP/s",
     "peak_int8": "2 POPS",
     "hbm": "192 GB", "hbm_reported": "179 GiB",
     "hbm_bw": "8 TB/s", "sram": "100 MB", "tdp": "1000 W", "scale_up_bw": "900 GB/s", "scale_up_domain": "64",

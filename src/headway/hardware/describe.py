@@ -58,7 +58,8 @@ def about_chip(chip: Chip) -> tuple[FactEntry, ...]:
         size = reported_memory(chip)
         by_rule = known(float(size), f"{chip.name}.hbm_reported", "byte", "derived", REPORTED_RULE + chip.memory)
         chip = replace(chip, hbm_reported=size if isinstance(size, Sourced) else by_rule)
-    return texts + _facts(chip, skip=("price",)) + _price(chip) + tuple(entry for row in chip.costs for entry in _cost(row))
+    skip = ("price",) if chip.cores is not None else ("price", "cores")  # which other chips have none of
+    return texts + _facts(chip, skip=skip) + _price(chip) + tuple(entry for row in chip.costs for entry in _cost(row))
 
 
 def about_system(system: System) -> tuple[FactEntry, ...]:

@@ -77,12 +77,12 @@ class Chain:
 
     # -- collectives ------------------------------------------------------------------------------------------------------------
 
-    def communicate(self, operation: str, sharded: ShardedArray, axes: tuple[str, ...], moved: ShardedArray) -> None:
+    def communicate(self, operation: str, sharded: ShardedArray, axes: tuple[str, ...], array: ShardedArray) -> None:
         """Add a collective over axes, which moves an array of so many bytes."""
-        size = self.local_bytes(moved)
+        size = self.local_bytes(array)
         time = collective(self.mesh(), operation, size, axes)
         what = f"{operation} over {''.join(axes)} of {sharded}"
-        step = ProductStep(kind=operation, what=what, bytes=size, network_s=time.time_s, bytes_equation=self.bytes_symbols(moved))
+        step = ProductStep(kind=operation, what=what, bytes=size, network_s=time.time_s, bytes_equation=self.bytes_symbols(array))
         self.steps.append(step)
 
     def gathered(self, sharded: ShardedArray, axes: tuple[str, ...]) -> ShardedArray:
