@@ -15,6 +15,8 @@ from headway.core.catalog import open_catalog
 from headway.core.errors import BadFile
 from headway.hardware.chip import chip as find_chip
 from headway.hardware.system import system
+from headway.models.totals import total_params
+from headway.reality.lab.shape import model_of
 from headway.reality.measure.chip import save, saved_record
 from headway.reality.measure.decode import CHILD, SHAPES, hash_of, memory_need, points, prediction, results
 from headway.reality.measure.rates import MachineRates, rates_of
@@ -149,3 +151,17 @@ def test_command__an_unknown_record_and_a_taken_name_are_refused(cli: Cli) -> No
 def test_efficiency_file__is_of_its_chip_alone(tmp_path: Path) -> None:
     chip = kept(tmp_path).chip
     assert chip.efficiency is not None and find_chip("h100-sxm").efficiency is None
+
+
+def test_prediction__a_single_row_reads_short_matrices_as_slowly_as_measured() -> None:
+    """On a machine that reads matrices of half the outputs at half the speed, a decoder of short ones takes longer for its bytes."""
+    single = next(time for time in machine().matmuls if time.rows == 1)
+    slow = replace(single, inner=2000, columns=500, seconds=2 * single.seconds)
+    uneven = replace(machine(), matmuls=(*machine().matmuls, slow))
+
+    def over_wide(record: MachineRecord) -> float:
+        rows = {tuple(row.values())[:4]: row["predicted_s"] for row in prediction(record, rates_of(record), quick=True)["points"]}
+        each = [rows["decode", name, 1, 64] / float(total_params(model_of(SHAPES[name]))) for name in ("narrow", "wide")]
+        return each[0] / each[1]
+
+    assert over_wide(uneven) > 1.05 * over_wide(machine())

@@ -120,14 +120,37 @@ def sections_at(record: MachineRecord, rates: MachineRates, shape: LabShape, poi
     """The machine's numbers at a point: what a cache of its length is read with, and the calls of the experts that it touches."""
     scores = shape.heads // shape.kv_heads * point.tokens * shape.head_dim
     sections = sections_of(replace(rates, decode_memory=_cache_share(record, rates, scores)))
+    rows = point.batch if point.kind == DECODE else point.tokens
+    if rows == 1:
+        sections["gemm.other.bf16"] |= {"memory": _row_share(record, rates, _matrices(shape))}
     if not shape.experts:
         return sections
-    rows = point.batch if point.kind == DECODE else point.tokens
     touched = float(distinct_experts(shape.experts, shape.per_token, float(rows)))
     tokens = rows * shape.per_token / touched
     copied = 1 + rates.packing * min(tokens - 1, 1)  # of experts that several tokens share
-    experts = {"t0_s": rates.routing_s + touched * rates.expert_s, "memory": rates.memory / copied}
+    single = _row_share(record, rates, ((shape.hidden, 2 * shape.expert_width), (shape.expert_width, shape.hidden)))
+    experts = {"t0_s": rates.routing_s + touched * rates.expert_s, "memory": (single if tokens == 1 else rates.memory) / copied}
     return sections | {"moe.other.bf16": sections["moe.other.bf16"] | experts}
+
+
+def _matrices(shape: LabShape) -> tuple[tuple[int, int], ...]:
+    """Inputs and outputs of the matrices that every token passes: those of a layer as often as there are layers, and the head."""
+    hidden, width, heads = shape.hidden, shape.shared_width, shape.heads * shape.head_dim
+    layer = ((hidden, heads + 2 * shape.kv_heads * shape.head_dim), (heads, hidden), (hidden, 2 * width), (width, hidden))
+    return (*layer * shape.layers, (hidden, shape.vocab))
+
+
+def _row_share(record: MachineRecord, rates: MachineRates, matrices: Sequence[tuple[int, int]]) -> float:
+    """Share of the bandwidth with which a single row reads matrices, each by its outputs between those that were measured.
+
+    A library takes a few rows of a matrix at a time, so that short ones are read more slowly.
+    """
+    singles = sorted((time.columns, time.weights_per_s / rates.bandwidth) for time in record.matmuls if time.rows == 1)
+    usual = median(share for _, share in singles)
+    columns, logs = [math.log(size) for size, _ in singles], [math.log(share * rates.memory / usual) for _, share in singles]
+    sizes = [inputs * outputs for inputs, outputs in matrices]
+    waits = [size / math.exp(float(np.interp(math.log(out), columns, logs))) for size, (_, out) in zip(sizes, matrices, strict=True)]
+    return sum(sizes) / sum(waits)
 
 
 def _cache_share(record: MachineRecord, rates: MachineRates, work: float) -> float:

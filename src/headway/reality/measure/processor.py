@@ -49,7 +49,7 @@ class MeasureSizes:
 
     rows: tuple[int, ...] = ROWS
     width: int = 1536
-    shapes: tuple[float, ...] = (1.0, 0.5, 2.0)  # inputs of a matrix over the width; its outputs make up for it
+    shapes: tuple[float, ...] = (1.0, 0.5, 2.0, 4.0)  # inputs of a matrix over the width; its outputs make up for it
     few: int = 64  # rows up to which all shapes are tried, of the first format
     ring_bytes: int = 256 * 10**6  # of weights, and of a stream: past the caches of any processor
     looped_width: int = 256

@@ -13,7 +13,7 @@ class Measure(Question):
     """This machine measured: matmul rate by format and rows, bandwidth past the caches, calls, links, as a chip of every verb."""
 
     verb, answered_by = "measure", "headway.answers.measure"
-    example = "measure --quick"
+    example = "measure --quick --threads 1"
     modes = (
         ("", "what this machine reaches, as a chip of yours with --save NAME"),
         ("--decode", "steps and prompts of small decoders, predicted from the measured machine alone, then measured"),

@@ -16,6 +16,7 @@ QUIET = 0.1  # spread up to which a machine counts as quiet
 LEAST_ROUND_S = 1e-3  # of a round: far above what reading a clock takes
 FEWEST = 5  # rounds
 FINE_S = 1e-6
+PATIENCE = 4  # times the budget after which fewer rounds do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,8 @@ def timed(
         times.append((clock() - start) / calls)
         result = Timed(fastest_s=min(times), median_s=statistics.median(times), rounds=len(times))
         enough = result.spread <= rounds.spread or sum(times) * calls >= rounds.budget_s or len(times) >= rounds.most
-        if enough and len(times) >= FEWEST:
+        is_long = sum(times) * calls >= PATIENCE * rounds.budget_s
+        if enough and (len(times) >= FEWEST or is_long):
             return result
 
 
