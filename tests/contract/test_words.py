@@ -91,7 +91,7 @@ def document(answer: output.Answer, command: str) -> dict[str, Any]:
 
 
 def test_answer__every_verb_is_asked(answers: dict[str, output.Answer]) -> None:
-    assert {command.split()[0] for command in answers} == set(VERBS)
+    assert {command.split()[0] for command in answers} == set(VERBS) - {"measure"}  # whose answer is this machine's: tests/reality
 
 
 def test_answer__one_sentence_of_at_most_thirty_words(answers: dict[str, output.Answer]) -> None:
