@@ -117,10 +117,6 @@ def main(server, gguf_python, folder):
         port = str(free.getsockname()[1])
     slots = ["-c", str(CONTEXT * SLOTS), "--parallel", str(SLOTS), "--metrics"]
     words = [server, "-m", str(model), "--port", port, "-t", "1", "-tb", "1", *slots]
-    bandwidth, flops = rates()
-    print(f"core: {bandwidth / 1e9:.2f} GB/s, {flops / 1e9:.1f} GFLOP/s")
-    load = os.getloadavg()[0]
-    print(f"weights of a step {2 * MATRICES / 1e6:.0f} MB, KV {KV_BYTES} bytes a token, load of the machine {load:.1f}", flush=True)
     log = (folder / "server.log").open("w")
     child = subprocess.Popen(["taskset", "-c", SERVER_CORE, *words], stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
@@ -131,7 +127,7 @@ def main(server, gguf_python, folder):
                 break
             except OSError:
                 time.sleep(0.5)
-        measured(url, folder, bandwidth, flops)
+        measured(url, folder)
     finally:
         child.terminate()
         child.wait()
@@ -144,16 +140,17 @@ def rates():
     return json.loads(subprocess.run(words, env=os.environ | one, capture_output=True, text=True, check=True).stdout)
 
 
-def measured(url, folder, bandwidth, flops):
+def measured(url, folder):
     """The probes, and what they say beside the file and the further loads."""
-    ratios = {"weight bytes per step": [], "KV bytes per token": []}
-    files = []
+    files, rows, cores = [], [], []
     for number in range(RUNS):
+        cores.append(rates())
+        print(f"load of the machine {os.getloadavg()[0]:.1f}, core {cores[-1][0] / 1e9:.1f} GB/s, {cores[-1][1] / 1e9:.0f} GFLOP/s")
         files.append(folder / f"probe{number}.json")
-        row = probe(url, files[-1], "64,512", "1,2,4", SEED + number)[0]
-        ratios["weight bytes per step"].append(row["step_alone_s"] * bandwidth / (2 * MATRICES))
-        ratios["KV bytes per token"].append((row["step_alone_context_s"] or 0) * bandwidth / KV_BYTES)
-    for name, values in ratios.items():
+        rows.append(probe(url, files[-1], "64,512", "1,2,4", SEED + number)[0])
+    bandwidth, flops = map(max, zip(*cores, strict=True))  # others on the machine only lower them
+    for name, key, true in (("weight bytes per step", "step_alone_s", 2 * MATRICES), ("KV bytes per token", "step_alone_context_s", KV_BYTES)):
+        values = [(row[key] or 0) * bandwidth / true for row in rows]
         print(f"{name}, probed over true: {statistics.median(values):.2f} of {', '.join(f'{value:.2f}' for value in values)}")
     into = folder / "catalog"
     (into / "chips").mkdir(parents=True, exist_ok=True)
