@@ -22,23 +22,13 @@ SEED, RUNS = 45, 3
 LAYERS, HIDDEN, WIDTH, HEADS, VOCAB, CONTEXT = 8, 768, 2048, 12, 4096, 2048
 SLOTS = 8
 SERVER_CORE, PROBE_CORE = "0", "1"
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 LOADS = ((200, 1), (200, 3), (350, 2))  # prompt, users: none of them is probed
 MATRICES = (4 * HIDDEN * HIDDEN + 3 * HIDDEN * WIDTH) * LAYERS + HIDDEN * VOCAB  # of a step: layers and head
 KV_BYTES = 2 * LAYERS * HIDDEN * 2
 CONFIG = {"model_type": "llama", "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "intermediate_size": WIDTH,
           "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "vocab_size": VOCAB, "max_position_embeddings": CONTEXT,
           "torch_dtype": "float16"}  # fmt: skip
-
-CHIP = """vendor = "generic"
-topology = "none"
-memory = "shared"
-scale_up_kind = "none"
-[facts]
-peak_bf16 = "{flops:.0f} FLOP/s"
-hbm = "8 GB"
-hbm_bw = "{bandwidth:.0f} byte/s"
-scale_up_domain = "1"
-"""
 
 
 def make(path):
@@ -75,18 +65,13 @@ def make(path):
 
 
 def core():
-    """Bytes that the server's core reads per second, and FLOP that it does: the best of several, by numpy on one thread."""
-    matrix, vector = np.ones((6_000, 5_000), np.float32), np.ones(5_000, np.float32)
-    square = np.ones((700, 700), np.float32)
-    rates = []
-    for work, amount in ((lambda: matrix @ vector, matrix.nbytes), (lambda: square @ square, 2 * 700**3)):
-        times = []
-        for _ in range(200):
-            begin = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - begin)
-        rates.append(amount / min(times))
-    print(json.dumps(rates))
+    """Bytes of a matrix that the server's core multiplies a vector by per second: the best of many, by numpy on one thread."""
+    matrix, vector, times = np.ones((6_000, 5_000), np.float32), np.ones(5_000, np.float32), []
+    for _ in range(200):
+        begin = time.perf_counter()
+        matrix @ vector
+        times.append(time.perf_counter() - begin)
+    print(matrix.nbytes / min(times))
 
 
 def headway(*words, check=True):
@@ -112,6 +97,11 @@ def main(server, gguf_python, folder):
     if not model.exists():
         subprocess.run([gguf_python, __file__, "--make", str(model)], check=True)
     (folder / "config.json").write_text(json.dumps(CONFIG))
+    os.environ["XDG_CONFIG_HOME"] = str(folder / "own")
+    for old in (folder / "own" / "headway").glob("*/*"):
+        old.unlink()
+    words = ["taskset", "-c", SERVER_CORE, sys.executable, "-m", "headway", "measure", "--quick", "--threads", "1", "--save", "one-core"]
+    print(subprocess.run(words, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=True).stdout.split("\n")[0])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -133,35 +123,32 @@ def main(server, gguf_python, folder):
         child.wait()
 
 
-def rates():
-    """Bandwidth and FLOP rate of the server's core, measured on it in a process of one thread."""
+def rate():
+    """Bandwidth of the server's core for weights, measured on it in a process of one thread."""
     words = ["taskset", "-c", SERVER_CORE, sys.executable, __file__, "--core"]
-    one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    return json.loads(subprocess.run(words, env=os.environ | one, capture_output=True, text=True, check=True).stdout)
+    return float(subprocess.run(words, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=True).stdout)
 
 
 def measured(url, folder):
     """The probes, and what they say beside the file and the further loads."""
     files, rows, cores = [], [], []
     for number in range(RUNS):
-        cores.append(rates())
-        print(f"load of the machine {os.getloadavg()[0]:.1f}, core {cores[-1][0] / 1e9:.1f} GB/s, {cores[-1][1] / 1e9:.0f} GFLOP/s")
+        cores.append(rate())
+        print(f"load of the machine {os.getloadavg()[0]:.1f}, weights read at {cores[-1] / 1e9:.1f} GB/s", flush=True)
         files.append(folder / f"probe{number}.json")
         rows.append(probe(url, files[-1], "64,512", "1,2,4", SEED + number)[0])
-    bandwidth, flops = map(max, zip(*cores, strict=True))  # others on the machine only lower them
-    for name, key, true in (("weight bytes per step", "step_alone_s", 2 * MATRICES), ("KV bytes per token", "step_alone_context_s", KV_BYTES)):
+    bandwidth = max(cores)  # others on the machine only lower it
+    known = {"weight bytes per step": ("step_alone_s", 2 * MATRICES), "KV bytes per token": ("step_alone_context_s", KV_BYTES)}
+    for name, (key, true) in known.items():
         values = [(row[key] or 0) * bandwidth / true for row in rows]
         print(f"{name}, probed over true: {statistics.median(values):.2f} of {', '.join(f'{value:.2f}' for value in values)}")
-    into = folder / "catalog"
-    (into / "chips").mkdir(parents=True, exist_ok=True)
-    (into / "chips" / "one_core.toml").write_text(CHIP.format(flops=flops, bandwidth=bandwidth))
-    formats = ("--engine", "llamacpp", "--weights", "fp16", "--kv", "fp16", "--catalog", str(into))
-    facts = ("--on", "one-core", "--model", str(folder / "config.json"), *formats)
-    print(headway("calibrate", *map(str, files), *facts, "--save", "real", "--into", str(into), "--replace"))
+    formats = ("--engine", "llamacpp", "--weights", "fp16", "--kv", "fp16")
+    model = str(folder / "config.json")
+    print(headway("calibrate", *map(str, files), "--on", "one-core", "--model", model, *formats, "--save", "real", "--replace"), flush=True)
     for prompt, users in LOADS:
         loads = [probe(url, folder / "load.json", str(prompt), str(users), 100 + run)[-1] for run in range(RUNS)]
         load = ("--batch", str(users), "--prompt", str(round(loads[0]["prompt"])), "--output", "32", "--calibration", "real")
-        answer = json.loads(headway("serve", str(folder / "config.json"), "--on", "one-core", *formats, *load, "-o", "json"))
+        answer = json.loads(headway("serve", model, "--on", "one-core", *formats, *load, "-o", "json"))
         said, true = answer["rows"][0]["tpot_s"], statistics.median(load["mean_tpot_s"] for load in loads)
         print(f"prompt {prompt}, {users} users: TPOT {1000 * true:.1f} ms measured, {1000 * said:.1f} predicted: {said / true:.2f}")
 
