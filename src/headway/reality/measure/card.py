@@ -49,7 +49,7 @@ LIBRARY = "torch"
 
 def measure(sizes: MeasureSizes, clock: Clock = time.perf_counter) -> dict[str, Any]:
     """The first card, as a part of a record."""
-    import torch
+    import torch  # type: ignore[import-not-found]
 
     if not torch.cuda.is_available():
         raise HeadwayError("torch sees no card: headway measure --device processor")
@@ -71,7 +71,7 @@ def measure(sizes: MeasureSizes, clock: Clock = time.perf_counter) -> dict[str, 
 
 def narrow_matmuls(sizes: MeasureSizes, clock: Clock, threads: int, fastest: float) -> Iterator[MatmulTime]:
     """The processor's matmuls in narrow formats; native where one is faster than `fastest`, the rate in float32."""
-    import torch
+    import torch  # type: ignore[import-not-found]
 
     torch.set_num_threads(threads)
     timer = _Timer(torch, sizes, clock, "cpu")
