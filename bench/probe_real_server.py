@@ -82,9 +82,9 @@ def headway(*words, check=True):
     return run.stdout
 
 
-def probe(url, out, prompts, concurrency, seed):
+def probe(url, out, prompts, concurrency, seed, output="32"):
     """Rows of a probe."""
-    words = ("--prompt", prompts, "--output", "32", "--concurrency", concurrency, "--budget", "600s", "--seed", str(seed))
+    words = ("--prompt", prompts, "--output", output, "--concurrency", concurrency, "--budget", "600s", "--seed", str(seed))
     answer = json.loads(headway("probe", url, *words, "--out", str(out), "--replace", "-o", "json"))
     print(answer["answer"], *answer["notes"], sep="\n  ", flush=True)
     return answer["rows"]
@@ -136,7 +136,8 @@ def measured(url, folder):
         cores.append(rate())
         print(f"load of the machine {os.getloadavg()[0]:.1f}, weights read at {cores[-1] / 1e9:.1f} GB/s", flush=True)
         files.append(folder / f"probe{number}.json")
-        rows.append(probe(url, files[-1], "64,512", "1,2,4", SEED + number)[0])
+        rows.append(probe(url, folder / "alone.json", "64,1500", "1", 200 + number, "96")[0])
+        probe(url, files[-1], "64,512", "1,2,4", SEED + number)
     bandwidth = max(cores)  # others on the machine only lower it
     known = {"weight bytes per step": ("step_alone_s", 2 * MATRICES), "KV bytes per token": ("step_alone_context_s", KV_BYTES)}
     for name, (key, true) in known.items():
