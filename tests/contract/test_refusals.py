@@ -1,5 +1,5 @@
 """200 wrong inputs drawn over all verbs (seed 20261126), as the commit before the question was a record refused them,
-and six of verbs that came later.
+and fourteen of verbs that came later.
 
 Each is refused still, with the same exit status and naming the same flag, or one that was typed where none was named; those marked
 `same_line` with the same line.
@@ -28,7 +28,7 @@ def rows() -> list[dict[str, str]]:
 
 def test_refusals__are_of_every_verb_and_many() -> None:
     drawn = rows()
-    assert len(drawn) == 206 and sum(row["same_line"] == "1" for row in drawn) == 40
+    assert len(drawn) == 214 and sum(row["same_line"] == "1" for row in drawn) == 40
     assert len({row["command"].split()[0] for row in drawn}) >= len(QUESTIONS) - 4
 
 

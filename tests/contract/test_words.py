@@ -274,7 +274,7 @@ def test_help__everyday_flags_first_and_all_of_them_on_request(cli: Cli) -> None
         if hidden:
             assert f"{len(hidden)} more flags: headway {verb} --help-all" in short
         assert brief == set() or len(every.splitlines()) > 60, verb
-        assert f"example: headway {verb} " in short
+        assert f"example: headway {verb}" in short
         assert short.splitlines()[0].startswith(f"usage: headway {verb}")
     plan = cli("plan", "--help").text
     assert plan.splitlines()[0] == "usage: headway plan MODEL --on MACHINE [flags]"

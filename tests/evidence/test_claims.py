@@ -167,7 +167,7 @@ def test_claims__computed_and_open() -> None:
 
 
 def test_claims__kind_of_what_the_lecture_does_not_give() -> None:
-    assert {row.id: row.kind for row in ledger.rows() if row.kind != "law"} == KIND
+    assert {row.id: row.basis for row in ledger.rows() if row.basis != "law"} == KIND
 
 
 @pytest.mark.parametrize("claim_id", sorted(claim_id for claim_id, kind in KIND.items() if kind in ("bound", "prediction")))

@@ -76,7 +76,7 @@ def _claim_lines(row: ClaimRow) -> Iterator[str]:
     origin = "follows from the lecture" if figure == "-" else f"lecture: {figure}"
     recomputed = lecture.recomputed_text(row)
     middle = "" if recomputed == "-" else f"; recomputed: {recomputed}"
-    yield f"           {origin}{middle}; {row.verdict}{cause}" + (f"; by {row.kind}" if row.parts and row.kind != LAW else "")
+    yield f"           {origin}{middle}; {row.verdict}{cause}" + (f"; by {row.basis}" if row.parts and row.basis != LAW else "")
 
 
 def _next_line(page: Chapter) -> str:

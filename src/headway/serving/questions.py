@@ -99,7 +99,7 @@ OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own
 # No number of theirs follows from an input, or the answer says itself where both sides are equal.
 SKIPPED = (
     "solve", "ask", "schema", "list", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "fits", "breakeven",
-    "sweep", "update", "probe", "web", "mcp",
+    "sweep", "update", "probe", "lab", "measure", "web", "mcp",
 )  # fmt: skip
 
 

@@ -163,7 +163,7 @@ class ClaimRow:
     recomputed: float | None
     unit: str
     tolerance: str
-    kind: str
+    basis: str
     verdict: str
     cause: str
     note: str
@@ -235,7 +235,7 @@ def _row(claim: Claim) -> ClaimRow:
     )
     return ClaimRow(
         id=claim.id, group=claim.group, claim=claim.claim, stated=first.stated if first else None,
-        recomputed=first.recomputed if first else None, unit=first.unit if first else claim.unit, tolerance=tolerance, kind=claim.kind,
+        recomputed=first.recomputed if first else None, unit=first.unit if first else claim.unit, tolerance=tolerance, basis=claim.kind,
         verdict=verdict, cause=claim.cause, note=claim.note, today=first.today if first else None,
         reference=first.reference if first else None, stated_text=claim.stated_text, source=claim.source, parts=parts, inputs=inputs,
     )  # fmt: skip
