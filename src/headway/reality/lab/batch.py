@@ -29,7 +29,7 @@ from headway.reality.measure.run import MeasureRequest, measured
 from headway.reality.measure.timing import QUIET, clock_of
 
 STEP, TOUCHED, KNEE = "step", "experts touched", "knee"
-BATCHES, QUICK_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), (1, 4, 16, 64, 256, 1024)
+BATCHES, QUICK_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), (1, 2, 16, 64, 256, 1024)
 BUDGET_S, QUICK_BUDGET_S = 2.0, 0.6  # of the steps of one batch
 ROUNDS, QUICK_ROUNDS = 10, 4  # in which all batches have their turn
 MOST = 300  # steps of one batch
