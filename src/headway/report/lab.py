@@ -81,7 +81,7 @@ def batch(run: LabRun, rows: Sequence[Row]) -> str:
     if most > RISE * alone:
         rise = f"Cost per token first rises {most / alone:.2g} times, from {format_value(alone, 's')} at batch {first:,.0f}"
         return f"{rise} to batch {peak:,.0f}, then {end}"
-    return f"Cost per token rises at none of these batches: from {format_value(alone, 's')} of the decoder's time at batch {first:,.0f} it {end}"
+    return f"Cost per token rises at none of these batches: from {format_value(alone, 's')} at batch {first:,.0f} it {end}"
 
 
 def below_batch(run: LabRun, rows: Sequence[Row]) -> list[str]:
