@@ -128,7 +128,8 @@ def _solved(law: Any, args: LawQuestion) -> output.Answer:
 
     listing = Listing(rows, call.notes, tree=solved_cell)
     headline = words.crossing(law, name, unit, rows) if solution.crossings else solution.sentence.replace("result", law.name)
-    return output.Answer(listing, words.solved(law, call, rows, headline), columns=words.columns(law, call) | words.SOLVED)
+    columns = words.columns(law, call) | {name: words.argument(law, name, unit)} | words.SOLVED
+    return output.Answer(listing, words.solved(law, call, rows, headline), columns=columns)
 
 
 def _range(text: str, unit: str, name: str) -> tuple[float, float]:

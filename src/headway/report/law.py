@@ -115,9 +115,14 @@ def about(row: dict[str, Any]) -> Summary:
     return Summary(row["law"], (), lines, Listing(row["arguments"]))
 
 
+def argument(law: Law, name: str, unit: str) -> Column:
+    """Column of an argument."""
+    return Column(unit, f"argument of {law.name}")
+
+
 def columns(law: Law, call: Any) -> dict[str, Column]:
     """Columns of a law's results."""
-    by_name = {name: Column(call.unit(name), f"argument of {law.name}") for name in call.axes}
+    by_name = {name: argument(law, name, call.unit(name)) for name in call.axes}
     steps = {step.argument: Column(call.unit(step.argument), step.words()) for step in call.steps}
     return {"law": Column("", "name of the law")} | by_name | steps | {"result": Column(call.unit(), sentence(law))}
 
