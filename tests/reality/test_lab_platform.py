@@ -11,7 +11,7 @@ from headway.laws.queueing.departures import timetable_wait_s
 from headway.reality.lab.decoder import random_decoder
 from headway.reality.lab.platform import Passenger, Platform, TrainRun
 from headway.reality.lab.shape import LabShape
-from headway.reality.lab.train_work import DecoderStep, StatedStep
+from headway.reality.lab.train_work import CHUNK, DecoderStep, StatedStep
 from support.virtual_clock import VirtualClock
 
 SMALL = LabShape(layers=2, hidden=16, heads=2, kv_heads=1, head_dim=8, experts=4, per_token=2, expert_width=8, shared_width=8, vocab=50)
@@ -101,3 +101,11 @@ def test_tokens_of_a_rider_do_not_depend_on_who_rides_beside():
     alone = texts(1)
     assert texts(3) == alone and texts(5) == alone
     assert [len(text) for text in alone] == [2, 4, 6, 8, 10]
+
+
+def test_a_long_prompt_in_parts_is_the_prompt_at_once():
+    decoder, prompt = random_decoder(SMALL), [token % SMALL.vocab for token in range(2 * CHUNK + 2)]
+    work = DecoderStep(decoder, 2, len(prompt) + 1)
+    work.board(0, prompt)
+    at_once = decoder.step(np.array([prompt]), decoder.cache(1, len(prompt)))
+    assert work.step(1) == at_once.logits.argmax(axis=1).tolist()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +16,7 @@ import pytest
 
 from headway.reality.lab.clock import RealClock
 from headway.reality.lab.platform import Platform
-from headway.reality.lab.server import MODEL, TrainServer
+from headway.reality.lab.server import MODEL, Handler, TrainServer
 from headway.reality.lab.train_work import StatedStep
 
 
@@ -100,3 +103,58 @@ def test_more_requests_than_seats_all_get_their_tokens(address):
     for thread in threads:
         thread.join(20)
     assert [json.loads(text)["usage"]["completion_tokens"] for text in texts] == [6] * 9
+
+
+@pytest.mark.parametrize(("length", "body"), [
+    (None, b'{"prompt": "\\ud800"}'), ("\u00b2", b""), ("9" * 5000, b""), (None, b'{"prompt": ' + b"[" * 200_000),
+])  # fmt: skip
+def test_what_is_no_request_gets_400(address, length, body):
+    with connected(address) as line:
+        line.sendall(head(length or str(len(body))) + body)
+        assert line.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def connected(address: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=20)
+
+
+def head(length: str) -> bytes:
+    return f"POST /v1/completions HTTP/1.1\r\nHost: lab\r\nContent-Length: {length}\r\n\r\n".encode("latin-1")
+
+
+def test_who_hangs_up_frees_the_seat_without_a_stream():
+    clock = RealClock()
+    trains = TrainServer(platform=Platform(1, 0.01, StatedStep(0.0, 0.0, clock, 100), clock), context=100_000, vocab=100)
+    server = trains.listen("127.0.0.1", 0)
+    for work in (trains.run, server.serve_forever):
+        threading.Thread(target=work, daemon=True).start()
+    body = b'{"prompt": "a", "max_tokens": 90000}'
+    with connected(f":{server.server_address[1]}") as line:
+        line.sendall(head(str(len(body))) + body)
+        await_riders(trains, 1)
+    await_riders(trains, 0)
+    server.shutdown()
+    trains.stopped.set()
+    server.server_close()
+
+
+def await_riders(trains: TrainServer, riders: int) -> None:
+    end = time.monotonic() + 10
+    while len(trains.platform.riders) != riders:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_clients_that_come_together_find_room_in_the_queue():
+    clock = RealClock()
+    trains = TrainServer(platform=Platform(1, 0.01, StatedStep(0.0, 0.0, clock, 100), clock), context=64, vocab=100)
+    with trains.listen("127.0.0.1", 0) as server, contextlib.ExitStack() as lines:  # nobody takes them from the queue
+        for _ in range(100):
+            lines.enter_context(socket.create_connection(server.server_address[:2], timeout=0.8))
+
+
+def test_the_silent_are_let_go(address, monkeypatch):
+    monkeypatch.setattr(Handler, "timeout", 0.1)
+    with connected(address) as idle, connected(address) as short:
+        short.sendall(head("20") + b"{")
+        assert idle.recv(100) == short.recv(100) == b""

@@ -32,6 +32,8 @@ from headway.report import output
 
 INTERRUPTED = 130  # exit status where the user stopped it
 PORT = 8000
+SERVED_CONTEXT = 8192  # tokens, which are bytes: prompts of a thousand words fit
+SERVED_BYTES = 1e9  # of all seats' cache, past which the context is shorter unless --context says otherwise
 PROGRAM = 2e8  # bytes of the process that measures, beside what it measures
 FREE = 0.5  # a core that must be free beside the threads
 
@@ -80,11 +82,15 @@ def _setup(args: Lab, subject: Experiment) -> LabSetup:
     values: dict[str, Any] = {name: _number(args, name, getattr(usual, name)) for name in same}
     if args.batch is not None:
         values["batches"] = tuple(map(int, schema.several(schema.axis(str(args.batch), args.flags()["batch"].field, "--batch")[0])))
+    if args.serve and args.context is None:
+        values["context"] = SERVED_CONTEXT
     values["interval"] = _number(args, "every", usual.interval)
     shape = LabShape(**{name: _number(args, name, getattr(usual.shape, name)) for name in SHAPE})
     shape.check()
     values |= {"step": _step(args.step)} if args.step else {}
     setup = dataclasses.replace(usual, shape=shape, quick=args.quick, **values)
+    if args.serve and args.context is None and (need := subject.code.memory(setup)) > SERVED_BYTES:
+        setup = dataclasses.replace(setup, context=max(usual.context, int(SERVED_CONTEXT * SERVED_BYTES / need)))
     return dataclasses.replace(setup, requests=setup.requests // 4) if args.quick and args.requests is None else setup
 
 

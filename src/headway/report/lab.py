@@ -139,7 +139,8 @@ def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[R
 def serving(setup: LabSetup, port: int) -> str:
     """Where the trains are served."""
     interval_text, step = show(setup.interval, "s"), "the decoder's step" if setup.step is None else "a stated step"
-    return f"trains every {interval_text} with {setup.limit} seats and {step} at http://127.0.0.1:{port}/v1 (Ctrl-C ends it)"
+    seats = f"{setup.limit} seats of {setup.context:,} tokens"
+    return f"trains every {interval_text} with {seats} and {step} at http://127.0.0.1:{port}/v1 (Ctrl-C ends it)"
 
 
 def served(counts: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ class Lab(Question):
     quick = field(kind="switch", help="fewer points and rounds: under 20 s", default=False)
     seed = field(integer=True, open_low=False, high=2**31, help="seed of weights, arrivals and tokens (default 0)")
     threads = field(word="N", integer=True, low=1, open_low=False, high=1024, help="threads of the library that multiplies (default 1)")
-    context = field("token", integer=True, low=8, open_low=False, high=100_000, help="tokens that a sequence may have (default 64)")
+    context = field("token", integer=True, low=8, open_low=False, high=100_000, help="tokens of a sequence (default 64; of --serve 8,192)")
     limit_memory = field("byte", word="BYTES", low=1, open_low=False, help="refuse what would take more, before it begins")
     save = field(kind="output", word="FILE.json", help="keep predictions, points, date and machine; written before the first point")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import math
 import queue
+import re
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +25,7 @@ MODEL = "lab-trains"
 MOST_BYTES = 2**20  # of a request's body
 USUAL_TOKENS = 16  # that a request wants, as vLLM assumes
 POLL_S = 0.5  # how often a handler looks whether the server still runs
+SILENCE_S = 60.0  # that a connection may say nothing, so that it holds no thread for ever
 PATHS = {"/v1/completions": "text_completion", "/v1/chat/completions": "chat.completion"}
 
 
@@ -65,11 +68,9 @@ class TrainServer:
         """An HTTP server that is bound, and whose `serve_forever` answers."""
         handler = type("LabHandler", (Handler,), {"server_of_trains": self})
         try:
-            server = ThreadingHTTPServer((host, port), handler)
+            return Listener((host, port), handler)
         except OSError as error:
             raise HeadwayError(f"cannot listen at {host}:{port}: {error.strerror or error}; --port chooses another") from None
-        server.daemon_threads = True
-        return server
 
     def metrics(self) -> str:
         """The counts as Prometheus reads them."""
@@ -85,8 +86,8 @@ class TrainServer:
         }  # fmt: skip
         return "".join(f"# TYPE {name} {kind}\n{name}{label} {value}\n" for name, (kind, value) in lines.items())
 
-    def tokens_of(self, request: dict[str, Any]) -> Iterator[int]:
-        """The tokens of a request as trains bring them."""
+    def tokens_of(self, request: dict[str, Any], is_gone: Callable[[], bool]) -> Iterator[int]:
+        """The tokens of a request as trains bring them, until the client is gone."""
         prompt = prompt_of(request)
         numbers = [request[key] for key in ("max_tokens", "max_completion_tokens") if request.get(key) is not None]
         wants = numbers[0] if numbers else USUAL_TOKENS
@@ -94,22 +95,22 @@ class TrainServer:
             raise BadRequest("max_tokens wants a whole number from 1 on")
         if len(prompt) + wants > self.context:
             raise BadRequest(f"this model's maximum context length is {self.context} tokens: {len(prompt)} of the prompt, {wants} wanted")
-        return self._ride(tuple(token % self.vocab for token in prompt), wants)
+        return self._ride(tuple(token % self.vocab for token in prompt), wants, is_gone)
 
-    def _ride(self, prompt: tuple[int, ...], wants: int) -> Iterator[int]:
+    def _ride(self, prompt: tuple[int, ...], wants: int, is_gone: Callable[[], bool]) -> Iterator[int]:
         arrivals: queue.SimpleQueue[int] = queue.SimpleQueue()
         passenger = Passenger(arrival=self.platform.clock.now(), prompt=prompt, tokens=wants, tell=arrivals.put)
         self.counts.prompt_tokens += len(prompt)
         self.platform.enter([passenger])
         try:
             for _ in range(wants):
-                yield self._next(arrivals)
+                yield self._next(arrivals, is_gone)
             self.counts.requests += 1
         finally:
             passenger.cancelled = math.isnan(passenger.end)  # who hangs up frees the seat
 
-    def _next(self, arrivals: queue.SimpleQueue[int]) -> int:
-        while not self.stopped.is_set():
+    def _next(self, arrivals: queue.SimpleQueue[int], is_gone: Callable[[], bool]) -> int:
+        while not self.stopped.is_set() and not is_gone():
             try:
                 return arrivals.get(timeout=POLL_S)
             except queue.Empty:
@@ -128,7 +129,20 @@ def prompt_of(request: dict[str, Any]) -> list[int]:
         prompt = prompt[0]
     if not isinstance(prompt, str) or not prompt:
         raise BadRequest("wants a prompt: one text, a list of tokens, or messages")
-    return list(prompt.encode())
+    try:
+        return list(prompt.encode())
+    except UnicodeEncodeError:
+        raise BadRequest("wants a prompt in Unicode, without half a surrogate pair") from None
+
+
+class Listener(ThreadingHTTPServer):
+    """A socket for clients that come together, as those do whom one train served: a short queue would lose them for a second."""
+
+    request_queue_size = 1024
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing: a broken connection is the client's affair, and a pipe that nobody reads would fill with tracebacks."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -137,6 +151,7 @@ class Handler(BaseHTTPRequestHandler):
     server_of_trains: TrainServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    timeout = SILENCE_S
 
     def do_GET(self) -> None:
         """Models, metrics, health."""
@@ -161,7 +176,7 @@ class Handler(BaseHTTPRequestHandler):
                 self._refuse(HTTPStatus.NOT_FOUND, f"no model {request['model']!r}: {MODEL}")
                 return
             usage = {"prompt_tokens": len(prompt_of(request))}
-            tokens = self.server_of_trains.tokens_of(request)
+            tokens = self.server_of_trains.tokens_of(request, self._is_gone)
             if request.get("stream"):
                 self._stream(tokens, usage, request)
             else:
@@ -170,21 +185,31 @@ class Handler(BaseHTTPRequestHandler):
                 self._json(HTTPStatus.OK, answer | {"usage": with_total(usage, len(texts))})
         except BadRequest as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        except ConnectionError:  # who asked has hung up, or the server stops
+        except OSError:  # the client has hung up or says nothing, or the server stops
             self.close_connection = True
 
     def _body(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > MOST_BYTES:
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > MOST_BYTES:
             self.close_connection = True
             raise BadRequest(f"wants a Content-Length of at most {MOST_BYTES}")
         try:
             request = json.loads(self.rfile.read(int(length)))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BadRequest("wants JSON") from None
         if not isinstance(request, dict):
             raise BadRequest("wants a JSON object")
         return request
+
+    def _is_gone(self) -> bool:
+        """Whether the client has hung up: then its end can be read."""
+        self.connection.settimeout(0)
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        finally:
+            self.connection.settimeout(self.timeout)
 
     def _stream(self, tokens: Iterator[int], usage: dict[str, int], request: dict[str, Any]) -> None:
         """Server-sent events: one for each token, then the usage where it is wanted."""

@@ -11,6 +11,8 @@ from headway.core.units import Second
 from headway.reality.lab.clock import Clock
 from headway.reality.lab.decoder import Decoder
 
+CHUNK = 256  # tokens of a prompt at once: scores of a long one with itself would take its square in memory
+
 
 class TrainWork(Protocol):
     """Work of the riders of a train, each in a seat of its own, numbered without gaps."""
@@ -50,8 +52,8 @@ class DecoderStep:
     def board(self, seat: int, prompt: Sequence[int]) -> None:
         """All of a prompt but its last token into the cache; that goes with the step."""
         self.cache.lengths[seat], self.last[seat] = 0, prompt[-1]
-        if len(prompt) > 1:
-            self.decoder.step(np.array([prompt[:-1]]), self.cache.of(seat, seat + 1))
+        for start in range(0, len(prompt) - 1, CHUNK):
+            self.decoder.step(np.array([prompt[start : min(start + CHUNK, len(prompt) - 1)]]), self.cache.of(seat, seat + 1))
 
     def move(self, origin: int, target: int) -> None:
         """A rider takes the seat of one who left."""

@@ -33,7 +33,9 @@ WORD = 4.0  # bytes of a number
 
 
 def memory(setup: LabSetup) -> Byte:
-    """Bytes of the decoder and of the cache of all seats."""
+    """Bytes of the decoder and of the cache of all seats; a step that is stated has neither."""
+    if setup.step is not None:
+        return 0.0
     model = model_of(setup.shape)
     return float(total_params(model)) * WORD + setup.limit * setup.context * float(kv_bytes_per_token(model, WORD))
 
