@@ -17,7 +17,7 @@ from headway.reality.probe.metrics import load_of
 from headway.reality.probe.run import ProbeRun, run
 from headway.reality.probe.schedule import LOAD, schedule
 from support.command import Cli
-from support.fake_server import KEY, FakeServer, StepLaw, running
+from support.fake_server import KEY, FakeServer, StepLaw, running, whole
 from support.hostile import KINDS, answers, never_ends, several_tokens
 
 MOST = Limits(seconds=2.0, requests=40, tokens_in=3000, tokens_out=400)
@@ -180,3 +180,74 @@ def test_interrupt__keeps_what_was_measured(tmp_path: Path) -> None:
         out, _ = child.communicate(timeout=20)
     assert child.returncode == 130 and "interrupted" in out and "A step takes" in out
     assert (tmp_path / "p.json").read_text().count("\n") >= 1
+
+
+@pytest.mark.parametrize("name", ["KEY", "a\x1b[2Jb", "a\nb", "\ud800", "x" * 3_000_000, 7])
+def test_models__a_name_that_cannot_be_printed_is_none(name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_KEY", KEY)
+    bad = f"Bearer {KEY}" if name == "KEY" else name
+    words = ["--prompt", "12", "--output", "4", "--concurrency", "1", "--api-key-env", "PROBE_KEY", "--out", str(tmp_path / "p.json")]
+    with running(FakeServer(law=StepLaw(fixed=0.001), models=[bad, "good"])) as server:
+        answer = cli("probe", server.url, *words, "-o", "json")
+    text = (tmp_path / "p.json").read_text()
+    assert answer.status == 0 and json.loads(text.splitlines()[0])["model_id"] == "good"
+    assert not any(KEY in part or "\x1b" in part or len(part) > 10**5 for part in (answer.out, answer.err, text))
+    with running(FakeServer(models=["a\nb"])) as server:
+        assert "--served-model" in probed(server)[0].fault and server.requests == 0
+
+
+def test_address__what_may_hold_a_key_is_not_printed() -> None:
+    for url in ("http:///user:pass@host", "http:/user:pass@host", "user:pass@host", "http://h#pass", "http://a..b", "http://h/\u4e16"):
+        with pytest.raises(HeadwayError) as error:
+            server_address(url)
+        assert "pass" not in str(error.value)
+    with pytest.raises(HeadwayError) as error:
+        credentials(KEY, [])
+    assert KEY not in str(error.value)
+
+
+def test_file__is_checked_before_anything_is_sent(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "p.json")
+    with running(FakeServer()) as server:
+        for path in (tmp_path, tmp_path / "link"):
+            assert "nothing was sent" in cli("probe", server.url, "--out", str(path), "--replace").err
+    assert not server.seen
+
+
+def test_file__that_fails_leaves_the_answer(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: object, text: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("headway.answers.probe.write_whole", full)
+    with running(FakeServer(law=StepLaw(fixed=0.001))) as server:
+        words = ["--prompt", "12", "--output", "4", "--concurrency", "1", "--out", str(tmp_path / "p.json")]
+        answer = cli("probe", server.url, *words)
+    assert answer.status == 1 and "TTFT alone" in answer.out and "No space left" in answer.out + answer.err
+
+
+def test_rate_limit__begins_the_stage_anew_for_all() -> None:
+    """No request is sent while the server's wait lasts, and no answer of before it is in the stage."""
+    posts: list[float] = []
+
+    async def behaviour(server, asked, writer) -> None:
+        posts.append(server.last)
+        again = whole({}, "429 Too Many Requests", more="Retry-After: 1\r\n")
+        await (server.say(writer, again) if server.requests == 36 else answers(server, asked, writer))
+
+    most = Limits(seconds=20, requests=99, tokens_in=10**4, tokens_out=10**4)
+    planned, _ = schedule((12,), 8, (1, 4), most)
+    with running(FakeServer(behaviour=behaviour)) as server:
+        result, _ = run(ProbeTarget(address=server_address(server.url), secrets=Credentials(), silence_s=5), planned, most, 7)
+    assert not result.fault and [len(stage.requests) for stage in result.stages] == [stage.requests for stage in planned]
+    assert not [at for at in posts[36:] if posts[35] + 0.1 < at < posts[35] + 0.9] and len(posts) > sum(stage.requests for stage in planned)
+    assert sum(stage.failed for stage in result.stages) == 0
+
+
+def test_fault__before_the_first_load_leaves_what_was_measured(cli: Cli, tmp_path: Path) -> None:
+    async def behaviour(server, asked, writer) -> None:
+        await (answers if server.requests < 20 else KINDS["server_error"][0])(server, asked, writer)
+
+    with running(FakeServer(behaviour=behaviour)) as server:
+        answer = cli("probe", server.url, "--prompt", "12", "--output", "4", "--concurrency", "1", "--out", str(tmp_path / "p.json"))
+    assert answer.status == 1 and "sparse" in answer.out and "status 500" in answer.out + answer.err
+    assert not (tmp_path / "p.json").exists()

@@ -72,6 +72,7 @@ class FakeServer:
     behaviour: Behaviour | None = None
     metrics: bool = False
     usage: bool = True
+    models: list[Any] = field(default_factory=lambda: ["fake-model"])
     requests: int = 0  # that were to generate
     tokens_in: int = 0
     tokens_out: int = 0
@@ -116,7 +117,7 @@ class FakeServer:
     async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
         if asked.method == "GET":
             if asked.path == "/v1/models":
-                writer.write(whole({"data": [{"id": "fake-model"}]}))
+                writer.write(whole({"data": [{"id": name} for name in self.models]}))
             elif asked.path == "/metrics" and self.metrics:
                 text = f'vllm:num_requests_running{{m="x"}} {len(self.riders)}\nvllm:num_requests_waiting {len(self.waiting)}\n'
                 writer.write(whole(text.encode(), kind="text/plain"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import secrets as random_source
 import shlex
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from headway.reality.probe.observed import ServerFigures, decoding_at_once, figu
 from headway.reality.probe.run import ProbeRun, StageRun
 from headway.reality.probe.run import run as run_probe
 from headway.reality.probe.saved import text_of, tpot_s
-from headway.reality.probe.schedule import ProbeStage, schedule
+from headway.reality.probe.schedule import WARM_UP, ProbeStage, schedule
 from headway.report import output
 from headway.report import probe as words
 
@@ -53,24 +54,28 @@ def run(args: Probe) -> output.Answer:
     target = ProbeTarget(address=address, secrets=keys, silence_s=silence)
     result, spending = run_probe(target, planned, most, seed, args.served_model or "")
     text = text_of(result, datetime.now(UTC))
-    if not text and result.interrupted:
+    is_measured = any(stage.requests for stage in result.stages if stage.stage.kind != WARM_UP)
+    if not is_measured and result.interrupted:
         raise KeyboardInterrupt
-    if not text:
+    if not is_measured:
         why = result.fault or result.stopped or "no load was answered"
         raise HeadwayError(f"{address.text}: {why}; {spending.requests} requests sent, nothing measured")
+    unstored = "" if text else f"no load was answered: {path} is not written"
     try:
-        write_whole(path, text)
+        write_whole(path, text) if text else None
     except OSError as error:
-        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+        unstored = f"{path} cannot be written ({error.strerror or error}): the runs stand here alone"
+    note(*[unstored] * bool(unstored))
     if beyond:
         note(f"the budget does not hold {len(beyond)} of the stages that were wanted: --dry-run lists them")
     note(*words.notes(result, spending, seed))
     server = figures(result)
     rows = [_row(stage, server) for stage in result.stages if stage.requests]
-    answer = output.Answer(Listing(rows), status=INTERRUPTED * result.interrupted)
+    answer = output.Answer(Listing(rows), status=INTERRUPTED if result.interrupted else int(bool(unstored)))
     answer.pictures = {"load": words.drawing}
     answer.words = words.summary(result, server, str(path))
-    _predict(args, answer, result, path)
+    if not unstored:
+        _predict(args, answer, result, path)
     return answer
 
 
@@ -78,7 +83,8 @@ def _numbers(args: Probe, name: str) -> list[Any]:
     """Numbers of a field, one or several."""
     field = args.flags()[name].field
     field = schema.Field(integer=True, open_low=False, high=2**31) if name == "seed" else field
-    values, _ = schema.axis(str(getattr(args, name)), field, schema.flag(name))
+    values, drop_notes = schema.axis(str(getattr(args, name)), field, schema.flag(name))
+    note(*drop_notes)
     numbers = [int(value) if field.integer else float(value) for value in schema.several(values)]
     if len(numbers) > 1 and name not in ("prompt", "output", "concurrency"):
         raise BadValue(schema.flag(name), getattr(args, name), "one value")
@@ -104,8 +110,11 @@ def _file(args: Probe) -> Path:
     path = Path(args.out)
     if path.exists() and not args.replace_:
         raise BadFile(path, "exists; nothing was sent: --replace writes over it, or --out another name")
-    if not path.parent.is_dir():
-        raise BadFile(path.parent, "is no folder; nothing was sent")
+    if path.is_dir():
+        raise BadFile(path, "is a folder; nothing was sent: --out names a file")
+    parent = path.resolve().parent  # of the file that a link leads to
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise BadFile(parent, "is no folder that can be written to; nothing was sent")
     return path
 
 
@@ -161,8 +170,9 @@ def _predict(args: Probe, answer: output.Answer, result: ProbeRun, path: Path) -
         scored = score.run(Score.from_values({"vllm": str(path)} | values))
         output.describe(scored)
         calibrated = calibrate.run(Calibrate.from_values({"rows": (str(path),)} | values))
-    except HeadwayError as error:
-        note(f"no prediction: {error}")
+    except (HeadwayError, KeyboardInterrupt) as error:
+        note(f"no prediction: {str(error) or 'interrupted'}; the runs are in {path}")
+        answer.status = answer.status if isinstance(error, HeadwayError) else INTERRUPTED
         return
     flags = shlex.join(Calibrate.from_values({"rows": (str(path),)} | values).command()[1:])
     keep = f"calibrated: {calibrated.words.headline} headway calibrate {flags} --save NAME keeps it"

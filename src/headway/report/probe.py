@@ -23,7 +23,7 @@ VIEW = (
 )  # fmt: skip
 NARROW = ("prompt", "concurrency", "mean_ttft_s", "mean_tpot_s", "output_tok_per_s", "decoding")
 PLAN_VIEW = ("stage", "prompt", "output", "concurrency", "requests", "tokens_in", "tokens_out", "fits")
-BESIDE = "sent beside them: GET /v1/models once, GET /metrics at most twice a second; no proxy, no redirect, no retry but after a 429"
+BESIDE = "sent beside them: GET /v1/models once, GET /metrics at most twice a second; no proxy, no redirect, a retry only where it asks"
 FAR = 0.25  # of a step, from which the line through all batches misses that of one request
 BUSY = 0.5  # requests of others, from which a server was not alone
 
@@ -46,7 +46,7 @@ def planned(rows: Rows, where: str) -> Summary:
     """What would be sent."""
     fitting = [row for row in rows if row["fits"]]
     total = {key: sum(row[key] for row in fitting) for key in ("requests", "tokens_in", "tokens_out")}
-    text = f"Nothing was sent; to {where} would go {total['requests']:,} requests with {total['tokens_in']:,} tokens"
+    text = f"Nothing was sent; to {where} would go {number_of(total['requests'], 'request')} with {total['tokens_in']:,} tokens"
     beyond = len(list(rows)) - len(fitting)
     more = f"; the budget does not hold {number_of(beyond, 'stage')}" if beyond else ""
     return Summary(sentence(text, f" for {total['tokens_out']:,} back", more), PLAN_VIEW)

@@ -59,17 +59,18 @@ def server_address(url: str) -> ServerAddress:
     >>> server_address("http://127.0.0.1:8000/v1/").text
     'http://127.0.0.1:8000'
     """
+    if any(sign in url for sign in "@?#"):
+        raise BadValue("URL", "one with '@', '?' or '#', not printed here", f"{WANTS}; a key goes into a variable that --api-key-env names")
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
+        (parts.hostname or "").encode("idna")
     except ValueError:
         raise BadValue("URL", "an address that cannot be read", WANTS) from None
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise BadValue("URL", "a name, key or question in it", f"{WANTS}; a key goes into a variable that --api-key-env names")
-    if parts.scheme not in PORTS or not parts.hostname or not re.fullmatch(r"[\w.:%-]+", parts.hostname) or port == 0:
+    if parts.scheme not in PORTS or not parts.hostname or not re.fullmatch(r"[\w.:%-]+", parts.hostname, re.ASCII) or port == 0:
         raise BadValue("URL", url, WANTS)
     path = parts.path.rstrip("/").removesuffix("/v1")
-    if not re.fullmatch(r"[\w./~-]*", path):
+    if not re.fullmatch(r"[\w./~-]*", path, re.ASCII):
         raise BadValue("URL", path, "a path of letters, digits, dots and slashes before /v1")
     return ServerAddress(secure=parts.scheme == "https", host=parts.hostname, port=port or PORTS[parts.scheme], path=path)
 
@@ -99,7 +100,7 @@ def credentials(key_variable: str | None, headers: Sequence[str]) -> Credentials
     if key_variable:
         key = os.environ.get(key_variable, "").strip()
         if not re.fullmatch(r"[\x21-\x7e]+", key):
-            raise BadValue("--api-key-env", key_variable, "the name of an environment variable that holds a key")
+            raise BadValue("--api-key-env", "words that are not printed here", "the name of an environment variable that holds a key")
         pairs.append(("Authorization", f"Bearer {key}"))
     for place, header in enumerate(headers, 1):
         match = HEADER.fullmatch(header)

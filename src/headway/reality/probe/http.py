@@ -202,9 +202,9 @@ async def fault_of(target: ProbeTarget, answer: HttpAnswer) -> ProbeFault:
         return ProbeFault(f"refuses with status {status}{why}: --api-key-env names the variable that holds its key", status)
     if status == 429 or (status == 503 and "retry-after" in answer.headers):
         wait = answer.headers.get("retry-after", "")
-        retry = float(wait) if wait.isdigit() and len(wait) < 8 else None
+        retry = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 8 else None
         when = f", and asks to wait {retry:g} s" if retry is not None else ""
-        return ProbeFault(f"limits its load with status {status}{when}{why}", status, 1.0 if retry is None else retry)
+        return ProbeFault(f"limits its load with status {status}{when}{why}", status, retry)
     return ProbeFault(f"answers with status {status}{why}", status)
 
 

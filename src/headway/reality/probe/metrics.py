@@ -13,6 +13,7 @@ from typing import Any
 from headway.core.catalog import lines
 from headway.reality.probe.http import ProbeFault, ProbeTarget, get
 
+MOST_NAME = 200  # letters of a model's name
 SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{[^\n]*\})?[ \t]+(\S+)", re.MULTILINE)
 
 
@@ -65,10 +66,14 @@ async def server_load(target: ProbeTarget) -> ServerLoad | None:
 
 
 async def server_models(target: ProbeTarget) -> list[str]:
-    """Names of the models that the server has; empty where it lists none."""
+    """Names of the models that the server has; empty where it lists none. A name that cannot be printed and stored as it is, is no name."""
     try:
         value: Any = json.loads(await get(target, "/v1/models"))
         entries = value.get("data", []) if isinstance(value, dict) else []
-        return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str) and entry["id"]]
-    except (ValueError, RecursionError):
+        ids = [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str) and entry["id"]]
+    except (ValueError, RecursionError, TypeError):
         return []
+    names = [name for name in ids if len(name) <= MOST_NAME and name.isprintable() and target.secrets.hidden(name) == name]
+    if ids and not names:
+        raise ProbeFault("lists only models whose names are long, not printable or hold a header's value: --served-model names one", 200)
+    return names

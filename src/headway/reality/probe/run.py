@@ -6,6 +6,7 @@ The requests run in a thread of their own, so that a notebook's loop is due alon
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import random
 import threading
@@ -60,6 +61,10 @@ class _Stop(Exception):
     """The probe ends here, for this reason."""
 
 
+class _Pause(Exception):
+    """The server asks all to wait so many seconds; the stage is begun anew."""
+
+
 class _Probe:
     """One probe on its loop."""
 
@@ -76,8 +81,7 @@ class _Probe:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + self.spending.deadline - self.spending.start):
                 await self._look()
                 for stage in self.plan:
-                    self._may_begin(stage)
-                    await self._stage(stage)
+                    await self._until_done(stage)
         except ProbeFault as fault:
             result.fault = f"the server {fault}"
         except TimeoutError:
@@ -94,7 +98,7 @@ class _Probe:
         try:
             result.models = await server_models(self.target)
         except ProbeFault as fault:
-            if fault.status in (0, 401, 403) or 300 <= fault.status < 400:
+            if fault.status in (0, 401, 403) or 300 <= fault.status < 400 or (fault.status == 200 and not self.fixed):
                 raise
         if not self.fixed and result.models:
             result.protocol = replace(result.protocol, model=result.models[0])
@@ -109,6 +113,15 @@ class _Probe:
         if lacking:
             about = f"{stage.concurrency} at once with prompts of {stage.prompt} tokens"
             raise _Stop(f"the rest of {lacking} does not hold the next stage, {about}")
+
+    async def _until_done(self, stage: ProbeStage) -> None:
+        """A stage, anew after each wait that the server asks for: what a load measures while some of it waits is no load's."""
+        while True:
+            self._may_begin(stage)
+            try:
+                return await self._stage(stage)
+            except _Pause as pause:
+                await asyncio.sleep(pause.args[0])
 
     async def _stage(self, stage: ProbeStage) -> None:
         """Users who each send a request when the last is answered; whatever ends it, its answers are kept."""
@@ -134,17 +147,19 @@ class _Probe:
 
         tasks = [asyncio.create_task(user()) for _ in range(stage.concurrency)]
         watcher = asyncio.create_task(look())
+        is_kept = True
         try:
             await asyncio.gather(*tasks)
+        except _Pause:
+            is_kept = False
+            raise
         finally:
-            open_count = sum(not task.done() for task in tasks)
             for task in (*tasks, watcher):
                 task.cancel()
             await asyncio.gather(*tasks, watcher, return_exceptions=True)
-            failed = open_count + sum(task.done() and not task.cancelled() and task.exception() is not None for task in tasks)
-            self.result.stages.append(
-                StageRun(stage=stage, requests=tuple(answered), seconds=clock() - begin, failed=failed, loads=tuple(loads))
-            )
+            failed = sum(not task.cancelled() and isinstance(task.exception(), ProbeFault) for task in tasks)
+            run = StageRun(stage=stage, requests=tuple(answered), seconds=clock() - begin, failed=failed, loads=tuple(loads))
+            self.result.stages += [run] * is_kept
 
     async def _send(self, stage: ProbeStage) -> StreamedRequest:
         """One request within the budget; a server that limits its load is waited for, as it says and seldom."""
@@ -159,7 +174,7 @@ class _Probe:
             try:
                 answer = await streamed(self.target, self.result.protocol, text, output, is_warm_up=stage.kind == WARM_UP)
             except ProbeFault as fault:
-                if not await self._may_again(fault, stage):
+                if not self._may_again(fault, stage):
                     raise
                 continue
             if answer.prompt_tokens is not None and answer.prompt_tokens > most:
@@ -169,13 +184,12 @@ class _Probe:
             self.spending.settle(most - (answer.prompt_tokens or most), output - answer.output_tokens)
             return answer
 
-    async def _may_again(self, fault: ProbeFault, stage: ProbeStage) -> bool:
-        """Whether a request may be sent again: after a wait, or put in another way while the first ones show what the server takes."""
+    def _may_again(self, fault: ProbeFault, stage: ProbeStage) -> bool:
+        """Whether a request may be put in another way, while the first ones show what the server takes; _Pause for a wait."""
         if fault.retry_s is not None and self.retries and fault.retry_s <= MOST_RETRY_S:
             self.retries -= 1
-            self.result.notes.append(f"the server {fault}; probe waited for it")
-            await asyncio.sleep(fault.retry_s)
-            return True
+            self.result.notes.append(f"the server {fault}; probe waited for it, and began the stage anew")
+            raise _Pause(fault.retry_s)
         protocol = self.result.protocol
         if stage.kind != WARM_UP:
             return False
@@ -211,8 +225,9 @@ def run(target: ProbeTarget, plan: Sequence[ProbeStage], most: Limits, seed: int
             thread.join(0.1)
     except KeyboardInterrupt:
         result.interrupted = True
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join(GRACE_S)
+        with contextlib.suppress(KeyboardInterrupt, RuntimeError):  # a second one; the loop may be closed by now
+            loop.call_soon_threadsafe(task.cancel)
+            thread.join(GRACE_S)
     if faults and not isinstance(faults[0], asyncio.CancelledError):
         raise faults[0] if isinstance(faults[0], HeadwayError) else HeadwayError(f"probe: {printable(clip(faults[0]))}") from faults[0]
     return result, spending
