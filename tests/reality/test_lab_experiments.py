@@ -19,6 +19,7 @@ from headway.reality.lab import trains
 from headway.reality.lab.batch import knee
 from headway.reality.lab.catalogue import EXPERIMENTS, TRAINS
 from headway.reality.lab.experiment import LabSetup, Noise, PredictedPoint, digest
+from headway.report.lab import described
 from support.command import Cli
 from support.virtual_clock import VirtualClock
 
@@ -104,6 +105,42 @@ def test_every_experiment_tests_claims_that_there_are(cli: Cli):
         for claim in entry.claims:
             assert f"headway lab {entry.name}" in cli("lecture", claim).text
     assert [row["experiment"] for row in cli.rows("lab")] == list(EXPERIMENTS)
+
+
+@pytest.mark.parametrize(("limit", "requests"), [(1, 2000), (2, 100), (4, 100), (16, 100)])
+def test_no_interval_is_wider_than_a_factor_of_two_and_none_stands_for_a_law_that_is_silent(limit, requests):
+    setup = dataclasses.replace(SETUP, limit=limit, requests=requests)
+    points = frame.sharp(trains.predict(setup, LATE))
+    assert points and all(point.high <= point.low * frame.WIDEST * (1 + 1e-9) for point in points)
+    full = any(point.quantity == trains.WORST for point in points)
+    assert full == (limit == 16)  # fewer seats fill at a quarter of them, and a wait is longer than an interval
+
+
+@pytest.mark.parametrize(("command", "word"), [
+    (("--every", "4ms", "--step", "6ms+0.05ms"), "--every"), (("--every", "1ns"), "1 ms"), (("--every", "1h"), "10 s"),
+    (("--quick", "--every", "1s"), "--quick"), (("--quick", "--limit", "1"), "--quick"), (("--quick", "--requests", "200"), "--requests"),
+    (("--step", "2ms+0.1ms", "--experts", "4"), "--step"), (("--step", "2ms+0.1ms", "--threads", "2"), "--step"),
+    (("--context", "100"), "--serve"), (("--serve", "--step", "2ms+0.1ms", "--seed", "3"), "--step"),
+])  # fmt: skip
+def test_what_cannot_be_predicted_or_changes_nothing_is_refused(cli: Cli, command, word):
+    answer = cli("lab", "trains", *command)
+    assert (answer.status, answer.err.count("\n")) == (2, 1) and word in answer.err
+
+
+@pytest.mark.parametrize(("interval", "limit"), [(0.02, 16), (0.1, 16), (0.2, 16), (0.005, 1), (0.5, 64)])
+def test_a_quick_run_takes_under_20_seconds(interval, limit):
+    setup = trains.fitted(dataclasses.replace(SETUP, interval=interval, limit=limit, requests=2000, quick=True))
+    seconds = sum(setup.requests * interval / (load * limit) for load in trains.LOADS) + trains.SLEEPS * interval / 10
+    assert 100 <= setup.requests <= 500 and seconds < 18
+
+
+def test_who_stops_gets_no_verdict():
+    run = frame.run(TRAINS, SETUP, ABOUT, lambda document: None, FakeChild(stops_after=4))
+    rows = [{"quantity": point.quantity, "claim": point.claim, "unit": point.unit, "at": point.at, "predicted": point.value,
+             "predicted_lo": point.low, "predicted_hi": point.high, "inside": run.is_inside(place),
+             "measured": run.points[place].value if place in run.points else None}
+            for place, point in enumerate(run.predictions)]  # fmt: skip
+    assert "no verdict, as it was interrupted" in str(described(run, rows).headline)
 
 
 def test_a_late_machine_gives_no_verdict():

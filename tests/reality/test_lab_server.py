@@ -150,7 +150,7 @@ def test_clients_that_come_together_find_room_in_the_queue():
     trains = TrainServer(platform=Platform(1, 0.01, StatedStep(0.0, 0.0, clock, 100), clock), context=64, vocab=100)
     with trains.listen("127.0.0.1", 0) as server, contextlib.ExitStack() as lines:  # nobody takes them from the queue
         for _ in range(100):
-            lines.enter_context(socket.create_connection(server.server_address[:2], timeout=0.8))
+            lines.enter_context(socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=0.8))
 
 
 def test_the_silent_are_let_go(address, monkeypatch):

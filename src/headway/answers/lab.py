@@ -91,7 +91,7 @@ def _setup(args: Lab, subject: Experiment) -> LabSetup:
     setup = dataclasses.replace(usual, shape=shape, quick=args.quick, **values)
     if args.serve and args.context is None and (need := subject.code.memory(setup)) > SERVED_BYTES:
         setup = dataclasses.replace(setup, context=max(usual.context, int(SERVED_CONTEXT * SERVED_BYTES / need)))
-    return dataclasses.replace(setup, requests=setup.requests // 4) if args.quick and args.requests is None else setup
+    return setup if args.serve else subject.code.fitted(setup)
 
 
 def _number(args: Lab, name: str, usual: Any) -> Any:

@@ -38,8 +38,9 @@ def described(run: LabRun, rows: Sequence[Row]) -> Summary:
     inside = sum(row["inside"] for row in measured)
     if not measured:
         headline = f"{run.experiment.name}: nothing was measured{', it was interrupted' if run.interrupted else ''}."
-    elif run.noise.reasons:
-        headline = sentence(SENTENCES[run.experiment.name](run, measured), "; no verdict, as the machine was not quiet")
+    elif run.interrupted or run.noise.reasons:
+        why = "it was interrupted" if run.interrupted else "the machine was not quiet"
+        headline = sentence(SENTENCES[run.experiment.name](run, measured), f"; no verdict, as {why}")
     else:
         headline = sentence(SENTENCES[run.experiment.name](run, measured), f"; {inside} of {len(measured)} points lie inside")
     people = [
@@ -111,7 +112,8 @@ def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
     if run.experiment.main == "step":
         panels.append([_panel(run, points, "step over batch: what each token takes", lambda row: 1 / row["at"])])
     measured = [row for row in rows if row["measured"] is not None]
-    title = f"{sum(row['inside'] for row in measured)} of {len(measured)} measured points lie in the interval that was predicted"
+    inside, stopped = sum(row["inside"] for row in measured), "interrupted: " * run.interrupted
+    title = f"{stopped}{inside} of {len(measured)} measured points lie in the interval that was predicted"
     quiet = f"; the machine was not quiet ({'; '.join(run.noise.reasons)})" if run.noise.reasons else ""
     caption = f"The band is the interval that was predicted, written down before the first point{quiet}."
     return frame.compose(view, panels, title=title, subtitle=f"{run.experiment.title}; {run.machine}, {run.date}", caption=caption)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, cast
 
+from headway.core.notes import note
 from headway.core.progress import tell
 from headway.core.units import Byte, Number, Second
 from headway.reality import threads
@@ -81,6 +82,7 @@ Say = Callable[[Sequence[float]], None]  # place, value and spread of a point th
 class ExperimentModule(Protocol):
     """What the module of an experiment has."""
 
+    def fitted(self, setup: LabSetup) -> LabSetup: ...  # with what --quick makes of it; BadValue where the laws say nothing of it
     def memory(self, setup: LabSetup) -> Byte: ...
     def calibrate(self, setup: LabSetup, child: Child) -> Calibration: ...  # the machine, measured without what is predicted
     def predict(self, setup: LabSetup, calibration: Calibration) -> Iterable[PredictedPoint]: ...
@@ -146,6 +148,16 @@ def digest(predictions: Sequence[PredictedPoint]) -> str:
     return hashlib.sha256(json.dumps([prediction.plain() for prediction in predictions], sort_keys=True).encode()).hexdigest()
 
 
+def sharp(predictions: Iterable[PredictedPoint]) -> list[PredictedPoint]:
+    """Predictions whose interval says something; a note names those that are left out."""
+    every = list(predictions)
+    wide = [point for point in every if point.high > point.low * WIDEST * (1 + 1e-9)]
+    if wide:
+        names = ", ".join(f"{point.quantity} at {point.at:g}" for point in wide)
+        note(f"without a prediction, as so few requests scatter by more than a factor of {WIDEST:g}: {names}; more --requests predict it")
+    return [point for point in every if point not in wide]
+
+
 Keep = Callable[[Mapping[str, Any]], None]
 
 
@@ -157,7 +169,7 @@ def run(experiment: Experiment, setup: LabSetup, about: Mapping[str, Any], keep:
     request = {"experiment": experiment.name, "setup": asdict(setup)}
     tell(f"{experiment.name}: the machine first, before the prediction")
     calibration = experiment.code.calibrate(setup, child)
-    predictions = list(experiment.code.predict(setup, calibration))
+    predictions = sharp(experiment.code.predict(setup, calibration))
     lab_run = LabRun(
         experiment=experiment, setup=setup, calibration=calibration, predictions=predictions, digest=digest(predictions), **about
     )

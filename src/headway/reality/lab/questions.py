@@ -19,7 +19,7 @@ RUNNING = ("quick", "seed", "threads", "limit_memory", "save", "context", *SHAPE
 class TrainFlags(FlagRecord):
     """Trains."""
 
-    every = field("s", help="interval of departures (default 20 ms)", bare_most=1.0)
+    every = field("s", help="interval of departures (default 20 ms)", bare_most=1.0, low=1e-3, open_low=False, high=10.0)
     limit = field(word="N", integer=True, low=1, open_low=False, high=4096, help="seats of a train, which limit the batch (default 16)")
     requests = field(word="N", integer=True, low=100, open_low=False, high=1_000_000, help="requests of each load (default 2,000)")
     step = field(kind="text", word="BASE+SLOPE", help="a step that sleeps, such as 2ms+0.5ms: base and each rider (default: the decoder's)")
@@ -62,5 +62,10 @@ class Lab(Question):
             return dict.fromkeys(RUNNING, f"headway lab {' or '.join(EXPERIMENTS)}")
         if self.experiment != "trains":
             return dict.fromkeys((*OF_TRAINS, *OF_SERVER), "headway lab trains")
-        served = dict.fromkeys(MEASURED, "no --serve beside it") if self.serve else {"port": "headway lab trains --serve"}
-        return {"batch": "headway lab batch"} | served
+        served = "headway lab trains --serve"
+        idle = dict.fromkeys(MEASURED, "no --serve beside it") if self.serve else {"port": served, "context": served}
+        if self.requests and not self.serve:
+            idle["quick"] = "no --requests beside it: fewer of them is all that it does to trains"
+        if self.step:
+            idle |= dict.fromkeys((*SHAPE, "threads", *["seed"] * self.serve), "no --step beside it: a step that sleeps has no decoder")
+        return {"batch": "headway lab batch"} | idle
