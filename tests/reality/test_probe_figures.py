@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import heapq
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
-from headway.reality.probe.observed import figures
+from headway.reality.probe.observed import ServerFigures, StepFit, figures
 from headway.reality.probe.run import ProbeRun, StageRun
 from headway.reality.probe.schedule import LOAD, SPARSE, WARM_UP, ProbeStage, stages
 from headway.reality.probe.stream import StreamedRequest
+from headway.report.probe import summary
 
 WITHIN = 0.15  # what the issue asks for
 
@@ -110,3 +111,21 @@ def test_figures__without_a_slope_say_so() -> None:
     """A flat step: the slope is small beside its interval, or not told apart."""
     told = figures(Played(fixed=0.010, request=0.0).probe())
     assert told.step is not None and (told.step.request_s or 0) < 0.0003
+
+
+def test_figures__a_rate_of_prefill_is_told_apart_from_noise() -> None:
+    """Prompts are free here: whatever difference shows is the network's."""
+    rates = [figures(Played(fixed=0.010, request=0.001, prefill=0.0, jitter=0.002).probe(seed)).prefill_tok_per_s for seed in range(8)]
+    assert sum(rate is not None for rate in rates) <= 2
+
+
+def test_words__state_what_is_told_apart_and_where_to_look() -> None:
+    fits = [StepFit(fixed_s=0.01, request_s=0.001, token_s=1e-6, fixed_half=0.002, request_half=half, token_half=2e-6, points=9)
+            for half in (0.0002, 0.002)]  # fmt: skip
+    server = ServerFigures(step=fits[0], alone=None, most_decoding=8.0, is_limited=False, interval_s=None, prefill_tok_per_s=None,
+                           unloaded_s=None, most_sent=8)  # fmt: skip
+    told, flat = (summary(ProbeRun(), replace(server, step=fit, most_sent=sent), "p.json") for fit, sent in zip(fits, (8, 32), strict=True))
+    assert told.headline == "A step takes 10 ms ± 2 ms + 1 ms ± 200 us per request."
+    assert flat.headline.startswith("Tokens come every 10 ms") and "per request" not in flat.headline
+    assert "a higher --concurrency" in " ".join(told.remarks) and "(--output)" in " ".join(flat.remarks)
+    assert "on a timetable" in " ".join(flat.remarks) and "on a timetable" not in " ".join(told.remarks)

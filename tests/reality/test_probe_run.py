@@ -17,7 +17,7 @@ from headway.reality.probe.metrics import load_of
 from headway.reality.probe.run import ProbeRun, run
 from headway.reality.probe.schedule import LOAD, schedule
 from support.command import Cli
-from support.fake_server import KEY, FakeServer, StepLaw, running, whole
+from support.fake_server import HEAD, KEY, FakeServer, StepLaw, event, running, whole
 from support.hostile import KINDS, answers, never_ends, several_tokens
 
 MOST = Limits(seconds=2.0, requests=40, tokens_in=3000, tokens_out=400)
@@ -251,3 +251,50 @@ def test_fault__before_the_first_load_leaves_what_was_measured(cli: Cli, tmp_pat
         answer = cli("probe", server.url, "--prompt", "12", "--output", "4", "--concurrency", "1", "--out", str(tmp_path / "p.json"))
     assert answer.status == 1 and "sparse" in answer.out and "status 500" in answer.out + answer.err
     assert not (tmp_path / "p.json").exists()
+
+
+@pytest.mark.parametrize(("name", "words"), [("stream_options", "unknown field: stream_options"), ("ignore_eos", "Extra inputs"),
+                                             ("max_tokens", "'max_tokens' is not supported, use 'max_completion_tokens'")])  # fmt: skip
+def test_protocol__loses_the_field_that_is_refused_alone(name: str, words: str) -> None:
+    async def behaviour(server, asked, writer) -> None:
+        refusal = whole({"error": {"message": words}}, "400 Bad Request")
+        await (server.say(writer, refusal) if name in asked.body else answers(server, asked, writer))
+
+    with running(FakeServer(behaviour=behaviour)) as server:
+        result, _ = probed(server, Limits(seconds=20, requests=99, tokens_in=10**4, tokens_out=10**4))
+    fields = {"ignore_eos", "stream_options", "max_tokens"} - {name}
+    assert not result.fault and result.of_kind(LOAD) and fields <= server.seen[-1].body.keys()
+
+
+def test_budget__holds_a_token_more_than_was_asked_for() -> None:
+    async def behaviour(server, asked, writer) -> None:
+        events = [server.event("a") for _ in range(asked.wants + 1)]
+        usage = {"prompt_tokens": asked.tokens, "completion_tokens": asked.wants + 1}
+        await server.say(writer, HEAD, *events, event(finish=True, usage=usage), b"data: [DONE]\n\n")
+
+    most = Limits(seconds=20, requests=999, tokens_in=10**5, tokens_out=100)
+    planned, _ = schedule((12,), 4, (1, 2, 4, 8, 16), Limits(seconds=99, requests=999, tokens_in=10**6, tokens_out=10**6))
+    with running(FakeServer(behaviour=behaviour)) as server:
+        result, spending = run(ProbeTarget(address=server_address(server.url), secrets=Credentials(), silence_s=5), planned, most, 7)
+    assert "--tokens-out" in result.stopped
+    assert spending.tokens_out == server.tokens_out <= most.tokens_out
+
+
+def test_schedule__plans_no_prompt_that_the_budget_would_refuse() -> None:
+    planned, beyond = schedule((16, 4000), 8, (1, 2), Limits(seconds=9, requests=99, tokens_in=5000, tokens_out=10**4))
+    with running(FakeServer(behaviour=answers)) as server:
+        most = Limits(seconds=20, requests=99, tokens_in=5000, tokens_out=10**4)
+        result, _ = run(ProbeTarget(address=server_address(server.url), secrets=Credentials(), silence_s=5), planned, most, 7)
+    assert [run.stage for run in result.stages] == planned and not result.stopped, result.stopped
+    assert 4000 in {stage.prompt for stage in beyond}
+
+
+def test_failed__counts_what_the_server_failed() -> None:
+    async def behaviour(server, asked, writer) -> None:
+        await (answers if server.requests < 38 else KINDS["server_error"][0])(server, asked, writer)
+
+    with running(FakeServer(behaviour=behaviour)) as server:
+        most = Limits(seconds=20, requests=99, tokens_in=10**4, tokens_out=10**4)
+        planned, _ = schedule((12,), 8, (1, 8), most)
+        result, _ = run(ProbeTarget(address=server_address(server.url), secrets=Credentials(), silence_s=5), planned, most, 7)
+    assert result.fault and 1 <= result.stages[-1].failed < 8

@@ -36,7 +36,7 @@ class Asked:
     @property
     def wants(self) -> int:
         """Tokens that it wants."""
-        return int(self.body.get("max_tokens", 16))
+        return int(self.body.get("max_tokens") or self.body.get("max_completion_tokens", 16))
 
 
 @dataclass(slots=True, eq=False)

@@ -162,6 +162,7 @@ def _predict(args: Probe, answer: output.Answer, result: ProbeRun, path: Path) -
     """Put what `score` and `calibrate` say of the file into the words: what binds, what would help, what the runs change."""
     if not args.on:
         return
+    answer.words.helps = []  # what it runs on is known
     values = _facts(args)
     if not args.model:
         values["model"] = result.protocol.model

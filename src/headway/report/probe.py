@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headway.core.listing import Rows, format_value
 from headway.reality.probe.budget import Limits, Spending
-from headway.reality.probe.observed import ServerFigures
+from headway.reality.probe.observed import ROOM, ServerFigures, is_told
 from headway.reality.probe.run import ProbeRun
 from headway.reality.probe.schedule import LOAD, WARM_UP
 from headway.report.output import Help, Summary
@@ -24,12 +24,18 @@ VIEW = (
 NARROW = ("prompt", "concurrency", "mean_ttft_s", "mean_tpot_s", "output_tok_per_s", "decoding")
 PLAN_VIEW = ("stage", "prompt", "output", "concurrency", "requests", "tokens_in", "tokens_out", "fits")
 BESIDE = "sent beside them: GET /v1/models once, GET /metrics at most twice a second; no proxy, no redirect, a retry only where it asks"
+REFUSED = {"ignore_eos": "answers may end early", "stream_options": "tokens are counted by events"}
 FAR = 0.25  # of a step, from which the line through all batches misses that of one request
 BUSY = 0.5  # requests of others, from which a server was not alone
 
 
 def _s(seconds: float | None) -> str:
     return format_value(seconds, "s")
+
+
+def _part(seconds: float | None, half: float | None, times: float = 1.0) -> str:
+    """A part of a step with half its 90 % interval."""
+    return _s(times * (seconds or 0.0)) + (f" ± {_s(times * half)}" if half else "")
 
 
 def before(where: str, most: Limits, headers: str, file: str) -> list[str]:
@@ -57,9 +63,11 @@ def summary(result: ProbeRun, server: ServerFigures, path: str) -> Summary:
     step = server.step
     parts = []
     if step is not None:
-        slopes = [f"{_s(step.request_s)} per request"] if step.request_s else []
-        slopes += [f"{_s(1000 * step.token_s)} per 1,000 tokens of context"] if step.token_s else []
-        parts.append(" + ".join([f"A step takes {_s(step.fixed_s)}", *slopes]))
+        slopes = [f"{_part(step.request_s, step.request_half)} per request"] if is_told(step.request_s, step.request_half) else []
+        context = _part(step.token_s, step.token_half, 1000) if is_told(step.token_s, step.token_half) else ""
+        slopes += [f"{context} per 1,000 tokens of context"] if context else []
+        start = "Tokens come every" if server.is_flat else "A step takes"
+        parts.append(" + ".join([f"{start} {_part(step.fixed_s, step.fixed_half)}", *slopes]))
     else:
         parts.append("The server answered, but no two tokens of a request tell its step")
     limit = f"at most {server.most_decoding:g} requests decode at once" if server.is_limited else ""
@@ -91,13 +99,16 @@ def _remarks(server: ServerFigures) -> list[str]:
     if step is not None:
         halves = [("the fixed part", step.fixed_s, step.fixed_half), ("the slope by request", step.request_s, step.request_half),
                   ("the slope by context", step.token_s, step.token_half)]  # fmt: skip
-        unknown = [name for name, value, half in halves if value is None or (half is not None and half > abs(value))]
+        unknown = [name for name, value, half in halves if not is_told(value, half)]
         lines += [f"not told apart from noise here: {', '.join(unknown)}"] if unknown else []
+        if server.is_flat:
+            lines.append("no clock of departures was told apart: on a timetable this is its interval, and a step is shorter")
         line = step.fixed_s + (step.request_s or 0.0)
         if server.alone is not None and server.interval_s is None and abs(line / server.alone.fixed_s - 1) > FAR:
             lines.append(f"no line holds from one request on: alone a step takes {_s(server.alone.fixed_s)}, by the line {_s(line)}")
-    if not server.is_limited:
-        lines.append(f"no batch limit shows: {server.most_decoding:g} requests decoded at once; a higher --concurrency looks further")
+    if not server.is_limited and server.most_decoding:
+        further = "longer answers (--output)" if server.most_sent >= ROOM * server.most_decoding else "a higher --concurrency"
+        lines.append(f"no batch limit shows: {server.most_decoding:g} requests decoded at once; {further} would look further")
     if server.prefill_tok_per_s:
         lines.append(f"a prompt alone is read at {format_value(server.prefill_tok_per_s, 'token/s')}")
     return lines
@@ -119,8 +130,7 @@ def notes(result: ProbeRun, spending: Spending, seed: int) -> list[str]:
         lines.append("an event holds several tokens: steps are times between events over the tokens that the server counts in them")
     if not all(request.is_ended for request in requests):
         lines.append("the server does not end its streams; each was closed after its last token")
-    if not result.protocol.is_extended:
-        lines.append("the server takes OpenAI's fields alone: answers may end early, and tokens are counted by events")
+    lines += [f"the server refuses {name}: {effect}" for name, effect in REFUSED.items() if name not in result.protocol.more]
     if warm:
         lines.append(f"warm-up, left out of the figures: TTFT {', '.join(_s(request.ttft_s) for request in warm)}")
     if len(result.models) > 1:

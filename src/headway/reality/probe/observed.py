@@ -18,6 +18,7 @@ LEAST_GAPS = 8  # of one batch, for a point
 JOINED, MOST_JOINED = 0.2, 0.2  # of a usual gap, below which two tokens came in one piece; share of such gaps, from which means are taken
 TRIMMED = 0.05  # of the gaps at either end, left out of a mean
 NORMAL_END = 1.645  # upper end of a 90 % interval, in standard deviations
+MEDIAN_END = 1.253 * NORMAL_END  # the same of a median
 REGULAR = 0.7  # coherence of first tokens, from which they follow a clock
 LIKELY = 0.62  # the same of a clock of the pace of tokens, as of steps on a timetable
 SPREAD = (0.65, 1.6)  # interval over 1.25 times the interdecile range of TTFT, between which it is looked for: waits are uniform on it
@@ -253,6 +254,11 @@ def _common_slopes(stretches: Sequence[np.ndarray], keep: Sequence[int]) -> np.n
     return values
 
 
+def is_told(value: float | None, half: float | None) -> bool:
+    """Whether a part of a step is told apart from noise."""
+    return value is not None and (half is None or half <= abs(value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFigures:
     """What a probe tells of a server."""
@@ -264,6 +270,14 @@ class ServerFigures:
     interval_s: float | None
     prefill_tok_per_s: float | None
     unloaded_s: float | None  # time to first token of a request alone, its shortest prompt
+    most_sent: int = 0  # at once
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether a step grows with no request that decodes and no clock shows: it may be the interval of a timetable."""
+        step = self.step
+        is_sloped = step is not None and is_told(step.request_s, step.request_half)
+        return step is not None and self.interval_s is None and self.most_decoding > 1 and not is_sloped
 
 
 def figures(result: ProbeRun) -> ServerFigures:
@@ -271,8 +285,9 @@ def figures(result: ProbeRun) -> ServerFigures:
     runs, sparse = result.of_kind(LOAD), result.of_kind(SPARSE)
     alone = [(run.stage.prompt, _median([request.ttft_s for request in run.requests])) for run in runs if run.stage.concurrency == 1]
     lengths = {run.stage.prompt: _median([request.prompt_tokens or run.stage.prompt for request in run.requests]) for run in runs}
+    spreads = [np.var([request.ttft_s for request in run.requests]) / len(run.requests) for run in runs if run.stage.concurrency == 1]
     slope = None
-    if len(alone) > 1 and alone[-1][1] > alone[0][1]:
+    if len(alone) > 1 and alone[-1][1] - alone[0][1] > MEDIAN_END * np.sqrt(spreads[0] + spreads[-1]):
         slope = (lengths[alone[-1][0]] - lengths[alone[0][0]]) / (alone[-1][1] - alone[0][1])
     interval = departures(sparse[0]) if sparse else None
     points = [point for run in runs for point in points_of(run)]
@@ -280,10 +295,13 @@ def figures(result: ProbeRun) -> ServerFigures:
     if interval is not None and runs:
         interval, step = _with_timetable(runs, sparse[0], interval)
     unloaded = min((seconds for _, seconds in alone), default=None)
-    most, limited = batch_limit(runs, max((seconds for _, seconds in alone), default=0.0) - (interval or 0.0) / 2)
+    longest = max((seconds for _, seconds in alone), default=0.0)
+    if sparse and unloaded is not None:  # less the wait for a departure, which the luckiest request did not have
+        longest -= max(unloaded - min(request.ttft_s for request in sparse[0].requests), 0.0)
+    most, limited = batch_limit(runs, longest)
     return ServerFigures(
         step=step, alone=alone_step, most_decoding=most, is_limited=limited, interval_s=interval, prefill_tok_per_s=slope,
-        unloaded_s=unloaded,
+        unloaded_s=unloaded, most_sent=max((run.stage.concurrency for run in runs), default=0),
     )  # fmt: skip
 
 

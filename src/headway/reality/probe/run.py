@@ -20,7 +20,7 @@ from headway.reality.probe.http import ProbeFault, ProbeTarget
 from headway.reality.probe.metrics import ServerLoad, server_load, server_models
 from headway.reality.probe.prompts import Prompts
 from headway.reality.probe.schedule import LOAD, SPARSE, UNEVEN, WARM_UP, ProbeStage
-from headway.reality.probe.stream import CHAT, Protocol, StreamedRequest, streamed
+from headway.reality.probe.stream import CHAT, SPARE, Protocol, StreamedRequest, streamed
 
 MOST_RETRIES, MOST_RETRY_S = 2, 30.0  # of a server that limits its load, in the whole probe
 SPARSE_PAUSE = 1.5  # mean pause between sparse requests, in times of one
@@ -105,8 +105,7 @@ class _Probe:
 
     def _may_begin(self, stage: ProbeStage) -> None:
         """Raise _Stop where the rest of the budget does not hold a stage, or by the last of its length likely not its time."""
-        tokens_in = stage.prompt if stage.kind == WARM_UP else round(1.1 * stage.prompt) + 64
-        lacking = self.spending.lacks(tokens_in, stage.output, stage.requests)
+        lacking = self.spending.lacks(stage.most_in, stage.output, stage.requests)
         before = [run.seconds for run in self.result.stages if run.stage.kind == stage.kind and run.stage.prompt == stage.prompt]
         if not lacking and before and self.spending.seconds + 1.1 * before[-1] > self.spending.most.seconds:
             lacking = "--budget"
@@ -167,10 +166,11 @@ class _Probe:
         while True:
             text = self.prompts.text(self.prompts.words(stage.prompt))
             most = self.prompts.most_tokens(text)
-            lacking = self.spending.lacks(most, output)
+            reserved = output + SPARE
+            lacking = self.spending.lacks(most, reserved)
             if lacking:
                 raise _Stop(f"{lacking} is spent")
-            self.spending.reserve(most, output)
+            self.spending.reserve(most, reserved)
             try:
                 answer = await streamed(self.target, self.result.protocol, text, output, is_warm_up=stage.kind == WARM_UP)
             except ProbeFault as fault:
@@ -181,7 +181,7 @@ class _Probe:
                 raise ProbeFault(f"counts {answer.prompt_tokens:,} tokens in a prompt of {len(text.encode()):,} bytes")
             if answer.prompt_tokens:
                 self.prompts.learn(text, answer.prompt_tokens)
-            self.spending.settle(most - (answer.prompt_tokens or most), output - answer.output_tokens)
+            self.spending.settle(most - (answer.prompt_tokens or most), reserved - answer.output_tokens)
             return answer
 
     def _may_again(self, fault: ProbeFault, stage: ProbeStage) -> bool:
@@ -196,10 +196,9 @@ class _Probe:
         if fault.status in (404, 405) and protocol.path != CHAT:
             self.result.protocol = replace(protocol, path=CHAT)
             return True
-        if fault.status in (400, 422) and protocol.is_extended:
-            self.result.protocol = replace(protocol, is_extended=False)
-            return True
-        return False
+        less = protocol.less(str(fault)) if fault.status in (400, 422) else None
+        self.result.protocol = less or protocol
+        return less is not None
 
 
 def run(target: ProbeTarget, plan: Sequence[ProbeStage], most: Limits, seed: int, model: str = "") -> tuple[ProbeRun, Spending]:

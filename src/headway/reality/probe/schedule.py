@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headway.reality.probe.budget import Limits
+from headway.reality.probe.prompts import FRAME
 
 WARM_UP, SPARSE, LOAD = "warm-up", "sparse", "load"
 SPARSE_REQUESTS, SPARSE_TOKENS = 24, 4  # one by one, at moments that follow no clock: their waits show departures
@@ -22,6 +23,11 @@ class ProbeStage:
     output: int
     concurrency: int
     requests: int
+
+    @property
+    def most_in(self) -> int:
+        """Tokens that are reserved for a prompt of it, once the server has counted one."""
+        return round(1.1 * self.prompt) + FRAME
 
 
 def stages(prompts: Sequence[int], output: int, concurrencies: Sequence[int]) -> Iterator[ProbeStage]:
@@ -41,8 +47,9 @@ def schedule(prompts: Sequence[int], output: int, concurrencies: Sequence[int], 
     requests = tokens_in = tokens_out = 0
     for stage in stages(prompts, output, concurrencies):
         sums = (requests + stage.requests, tokens_in + stage.requests * stage.prompt, tokens_out + stage.requests * stage.output)
-        fits = sums[0] <= most.requests and sums[1] <= most.tokens_in and sums[2] <= most.tokens_out
-        if fits and not any(larger.prompt <= stage.prompt and larger.kind == stage.kind for larger in beyond):
+        reserved = tokens_in + stage.requests * stage.most_in
+        fits = sums[0] <= most.requests and reserved <= most.tokens_in and sums[2] <= most.tokens_out
+        if fits and not any(larger.prompt <= stage.prompt and larger.kind in (stage.kind, WARM_UP) for larger in beyond):
             planned.append(stage)
             requests, tokens_in, tokens_out = sums
         else:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.reality.probe.http import HttpAnswer, ProbeFault, ProbeTarget, exchange, fault_of, lines
 
 COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+MORE = {"ignore_eos": True, "stream_options": {"include_usage": True}}
+LIMITS = ("max_tokens", "max_completion_tokens")
 LINGER_S = 2.0  # that a stream may stay open after its last token
 SPARE = 1  # events beyond the tokens that were asked for, such as a last piece of a letter
 MOST_USAGE = 1e7  # tokens of a request, from which a count is no count
@@ -41,18 +43,31 @@ class StreamedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """How requests are put: the path, the model's name, and whether fields beyond OpenAI's go with them."""
+    """How requests are put: the path, the model's name, the fields beyond OpenAI's oldest, and the name of the most tokens."""
 
     path: str = COMPLETIONS
     model: str = ""
-    is_extended: bool = True
+    more: tuple[str, ...] = tuple(MORE)
+    limit: str = LIMITS[0]
 
     def body(self, prompt: str, output: int) -> bytes:
         """A request for an answer of so many tokens."""
         question = {"prompt": prompt} if self.path == COMPLETIONS else {"messages": [{"role": "user", "content": prompt}]}
-        more = {"ignore_eos": True, "stream_options": {"include_usage": True}} if self.is_extended else {}
+        more = {name: MORE[name] for name in self.more}
         model = {"model": self.model} if self.model else {}
-        return json.dumps(model | question | {"max_tokens": output, "stream": True, "temperature": 1.0} | more).encode()
+        return json.dumps(model | question | {self.limit: output, "stream": True, "temperature": 1.0} | more).encode()
+
+
+    def less(self, words: str) -> Protocol | None:
+        """The same for a server that refuses it with these words: without the field that they name, else the first; None at the end.
+
+        >>> Protocol().less("unknown field: stream_options").more
+        ('ignore_eos',)
+        """
+        if LIMITS[1] in words and self.limit != LIMITS[1]:
+            return replace(self, limit=LIMITS[1])
+        refused = [name for name in self.more if name in words] or self.more[:1]
+        return replace(self, more=tuple(name for name in self.more if name not in refused)) if refused else None
 
 
 class _Events:
