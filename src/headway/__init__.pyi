@@ -1592,6 +1592,7 @@ def lab(
     context: Number | None = None,
     limit_memory: Number | None = None,
     save: File | None = None,
+    replace_: bool | None = None,
     every: Number | None = None,
     limit: Number | None = None,
     requests: Number | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,32 @@ def test_a_late_machine_gives_no_verdict():
         "the usual train left 20% of an interval late", "the usual step took 150% of an interval",
     ]  # fmt: skip
     assert trains.noise(LabSetup(shape=SETUP.shape), {"late_s": 1e-4, "step_s": 1e-3}) == []
+
+
+def test_a_file_is_kept_whole_written_over_only_with_replace_and_checked_before_anything_is_measured(cli: Cli, tmp_path: Path, monkeypatch):
+    path = tmp_path / "run.json"
+    fake, real = FakeChild(), frame.run
+    monkeypatch.setattr(frame, "run", lambda *args: real(*args, child=fake))
+    command = ("lab", "trains", "--quick", "--step", "1ms+0.1ms", "--save", str(path))
+    assert cli(*command).status == 0 and json.loads(path.read_text())["points"][0]["measured"]
+    again = cli(*command)
+    assert (again.status, again.err.count("\n")) == (2, 1) and "--replace" in again.err and len(fake.requests) == 2
+    assert cli(*command, "--replace").status == 0 and list(tmp_path.iterdir()) == [path]
+    assert cli("lab", "trains", "--save", str(tmp_path)).status == cli("lab", "trains", "--replace").status == 2
+
+
+def test_points_that_cannot_be_kept_are_answered(cli: Cli, tmp_path: Path, monkeypatch):
+    fake, real, folder = FakeChild(), frame.run, tmp_path / "folder"
+    folder.mkdir()
+
+    def run(*args: Any) -> Any:
+        result = real(*args, child=fake)
+        shutil.rmtree(folder)
+        return result
+
+    monkeypatch.setattr(frame, "run", run)
+    answer = cli("lab", "trains", "--quick", "--step", "1ms+0.1ms", "--save", str(folder / "run.json"))
+    assert answer.status == 1 and "were not kept" in answer.out and "Requests wait" in answer.out
 
 
 def test_save_wants_a_folder(cli: Cli, tmp_path: Path):

@@ -10,13 +10,16 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headway.answers.sim import INTERRUPTED
 from headway.core import columns, schema
 from headway.core.cores import cores
 from headway.core.errors import BadFile, BadValue
+from headway.core.files import write_whole
 from headway.core.listing import Listing, clean, computed, place_of
 from headway.core.notes import note
 from headway.core.units import parse, show
@@ -30,7 +33,6 @@ from headway.reality.lab.shape import LabShape
 from headway.report import lab as words
 from headway.report import output
 
-INTERRUPTED = 130  # exit status where the user stopped it
 PORT = 8000
 SERVED_CONTEXT = 8192  # tokens, which are bytes: prompts of a thousand words fit
 SERVED_BYTES = 1e9  # of all seats' cache, past which the context is shorter unless --context says otherwise
@@ -47,18 +49,23 @@ def run(args: Lab) -> output.Answer:
     _check_memory(args, subject, setup)
     if args.serve:
         return _served(setup, _number(args, "port", PORT))
-    if args.save and not Path(args.save).absolute().parent.is_dir():
-        raise BadFile(args.save, "its folder does not exist")
+    _check_save(args)
     computer, load = here.host(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     about = {"date": datetime.date.today().isoformat(), "machine": computer.processor or "a processor without a name",
              "noise": Noise(load=load, cores=cores())}  # fmt: skip
     note(f"{show(setup.threads, '')} thread{'s' * (setup.threads > 1)} of the library that multiplies, on {cores()} cores: --threads")
     lab_run = frame.run(subject, setup, about, functools.partial(_keep, args.save))
     lab_run.noise = dataclasses.replace(lab_run.noise, reasons=tuple(_reasons(lab_run)))
-    _keep(args.save, lab_run.document())
-    if args.save:
-        note(f"{args.save} keeps predictions, points, date and machine")
-    return _answer(lab_run)
+    answer = _answer(lab_run)
+    try:
+        _keep(args.save, lab_run.document())
+    except BadFile as error:  # the points stay on the screen
+        note(f"the points were not kept: {error}")
+        answer.status = answer.status or 1
+    else:
+        if args.save:
+            note(f"{args.save} keeps predictions, points, date and machine")
+    return answer
 
 
 def _table_of_contents() -> output.Answer:
@@ -120,9 +127,30 @@ def _check_memory(args: Lab, subject: Experiment, setup: LabSetup) -> None:
 # -- a run ------------------------------------------------------------------------------------------------------------------------
 
 
+def _check_save(args: Lab) -> None:
+    """Raise an error for a file that cannot be written, before anything is measured."""
+    if not args.save:
+        return
+    path = Path(args.save)
+    if path.is_dir():
+        raise BadFile(path, "is a folder; --save wants a file")
+    if path.exists() and not args.replace_:
+        raise BadFile(path, "exists; nothing was measured: --replace writes over it, or --save another name")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise BadFile(path, "its folder does not exist")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+
+
 def _keep(path: str | None, document: Mapping[str, Any]) -> None:
     if path:
-        Path(path).write_text(json.dumps(clean(document), indent=1) + "\n", encoding="utf-8")
+        try:
+            write_whole(path, json.dumps(clean(document), indent=1) + "\n")
+        except OSError as error:
+            raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
 
 
 def _reasons(lab_run: LabRun) -> list[str]:

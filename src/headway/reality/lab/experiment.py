@@ -150,12 +150,12 @@ def digest(predictions: Sequence[PredictedPoint]) -> str:
 
 def sharp(predictions: Iterable[PredictedPoint]) -> list[PredictedPoint]:
     """Predictions whose interval says something; a note names those that are left out."""
-    every = list(predictions)
-    wide = [point for point in every if point.high > point.low * WIDEST * (1 + 1e-9)]
+    points = list(predictions)
+    wide = [point for point in points if point.high > point.low * WIDEST * (1 + 1e-9)]
     if wide:
         names = ", ".join(f"{point.quantity} at {point.at:g}" for point in wide)
         note(f"without a prediction, as so few requests scatter by more than a factor of {WIDEST:g}: {names}; more --requests predict it")
-    return [point for point in every if point not in wide]
+    return [point for point in points if point not in wide]
 
 
 Keep = Callable[[Mapping[str, Any]], None]

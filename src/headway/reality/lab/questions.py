@@ -13,7 +13,7 @@ OF_TRAINS = ("every", "limit", "requests", "step", "serve")
 OF_SERVER = ("port",)
 OF_BATCH = ("batch",)
 MEASURED = ("quick", "save", "requests")  # that say nothing where trains are served
-RUNNING = ("quick", "seed", "threads", "limit_memory", "save", "context", *SHAPE, *OF_BATCH, *OF_TRAINS, *OF_SERVER)
+RUNNING = ("quick", "seed", "threads", "limit_memory", "save", "replace_", "context", *SHAPE, *OF_BATCH, *OF_TRAINS, *OF_SERVER)
 
 
 class TrainFlags(FlagRecord):
@@ -55,17 +55,19 @@ class Lab(Question):
     context = field("token", integer=True, low=8, open_low=False, high=100_000, help="tokens of a sequence (default 64; of --serve 8,192)")
     limit_memory = field("byte", word="BYTES", low=1, open_low=False, help="refuse what would take more, before it begins")
     save = field(kind="output", word="FILE.json", help="keep predictions, points, date and machine; written before the first point")
+    replace_ = field(kind="switch", help="write over that file", default=False)
 
     def idle(self) -> dict[str, str]:
         """What is of an experiment, where none is named; what a server does not do."""
+        unsaved = {} if self.save else {"replace_": "--save FILE.json"}
         if not self.experiment:
             return dict.fromkeys(RUNNING, f"headway lab {' or '.join(EXPERIMENTS)}")
         if self.experiment != "trains":
-            return dict.fromkeys((*OF_TRAINS, *OF_SERVER), "headway lab trains")
+            return unsaved | dict.fromkeys((*OF_TRAINS, *OF_SERVER), "headway lab trains")
         served = "headway lab trains --serve"
         idle = dict.fromkeys(MEASURED, "no --serve beside it") if self.serve else {"port": served, "context": served}
         if self.requests and not self.serve:
             idle["quick"] = "no --requests beside it: fewer of them is all that it does to trains"
         if self.step:
             idle |= dict.fromkeys((*SHAPE, "threads", *["seed"] * self.serve), "no --step beside it: a step that sleeps has no decoder")
-        return {"batch": "headway lab batch"} | idle
+        return unsaved | {"batch": "headway lab batch"} | idle

@@ -41,11 +41,11 @@ def fitted(setup: LabSetup) -> LabSetup:
         raise BadValue("--step", show(longest, "s"), want)
     if not setup.quick:
         return setup
-    each = setup.interval / setup.limit * sum(1 / load for load in LOADS)  # seconds of a request at all loads
-    if LEAST * each > QUICK_S:
-        most = show(setup.interval * QUICK_S / (LEAST * each), "s")
+    request_s = setup.interval / setup.limit * sum(1 / load for load in LOADS)  # seconds of a request at all loads
+    if LEAST * request_s > QUICK_S:
+        most = show(setup.interval * QUICK_S / (LEAST * request_s), "s")
         raise BadValue("--every", show(setup.interval, "s"), f"at most {most} beside --quick with --limit {setup.limit}, or no --quick")
-    return replace(setup, requests=int(min(setup.requests / 4, QUICK_S / each)))
+    return replace(setup, requests=int(min(setup.requests / 4, QUICK_S / request_s)))
 
 
 def memory(setup: LabSetup) -> Byte:
@@ -100,9 +100,9 @@ def scatter(rate: float, setup: LabSetup) -> tuple[list[float], list[float], lis
     waits, fills, longest = [], [], []
     for seed in range(DRAWS):
         table = random_timetable(rate, setup.interval, setup.limit, trains, seed)
-        each = [boarding.departure_s - boarding.arrival_s for boarding in table.boardings]
-        waits.append(statistics.fmean(each))
-        longest.append(max(each))
+        single_waits = [boarding.departure_s - boarding.arrival_s for boarding in table.boardings]
+        waits.append(statistics.fmean(single_waits))
+        longest.append(max(single_waits))
         fills.append(statistics.fmean(departure.riders for departure in table.departures) / setup.limit)
     return waits, fills, longest
 
