@@ -121,7 +121,7 @@ def test_no_interval_is_wider_than_a_factor_of_two_and_none_stands_for_a_law_tha
     (("--every", "4ms", "--step", "6ms+0.05ms"), "--every"), (("--every", "1ns"), "1 ms"), (("--every", "1h"), "10 s"),
     (("--quick", "--every", "1s"), "--quick"), (("--quick", "--limit", "1"), "--quick"), (("--quick", "--requests", "200"), "--requests"),
     (("--step", "2ms+0.1ms", "--experts", "4"), "--step"), (("--step", "2ms+0.1ms", "--threads", "2"), "--step"),
-    (("--context", "100"), "--serve"), (("--serve", "--step", "2ms+0.1ms", "--seed", "3"), "--step"),
+    (("--step", "1..2ms+1ms"), "--step"), (("--context", "100"), "--serve"), (("--serve", "--step", "2ms+0.1ms", "--seed", "3"), "--step"),
 ])  # fmt: skip
 def test_what_cannot_be_predicted_or_changes_nothing_is_refused(cli: Cli, command, word):
     answer = cli("lab", "trains", *command)

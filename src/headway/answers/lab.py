@@ -53,7 +53,8 @@ def run(args: Lab) -> output.Answer:
     computer, load = here.host(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     about = {"date": datetime.date.today().isoformat(), "machine": computer.processor or "a processor without a name",
              "noise": Noise(load=load, cores=cores())}  # fmt: skip
-    note(f"{show(setup.threads, '')} thread{'s' * (setup.threads > 1)} of the library that multiplies, on {cores()} cores: --threads")
+    if setup.step is None:
+        note(f"{show(setup.threads, '')} thread{'s' * (setup.threads > 1)} of the library that multiplies, on {cores()} cores: --threads")
     lab_run = frame.run(subject, setup, about, functools.partial(_keep, args.save))
     lab_run.noise = dataclasses.replace(lab_run.noise, reasons=tuple(_reasons(lab_run)))
     answer = _answer(lab_run)
@@ -112,7 +113,7 @@ def _number(args: Lab, name: str, usual: Any) -> Any:
 
 def _step(text: str) -> tuple[float, float]:
     base, plus, slope = text.partition("+")
-    if not plus or not re.fullmatch(r"[\d.]+ ?[mun]?s", base.strip()) or not re.fullmatch(r"[\d.]+ ?[mun]?s", slope.strip()):
+    if not plus or not all(re.fullmatch(r"(\d+\.?\d*|\.\d+) ?[mun]?s", part.strip()) for part in (base, slope)):
         raise BadValue("--step", text, "BASE+SLOPE with their units, such as 2ms+0.5ms")
     return float(parse(base, "s")), float(parse(slope, "s"))
 
