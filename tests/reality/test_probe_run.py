@@ -161,7 +161,7 @@ def test_command__ends_in_what_score_and_calibrate_say_of_its_file(cli: Cli, tmp
 def test_metrics__names_of_every_engine() -> None:
     text = 'vllm:num_requests_running{e="0"} 2\nvllm:num_requests_running{e="1"} 3\nvllm:kv_cache_usage_perc{e="0"} 0.5\nother 7\n'
     load = load_of(text)
-    assert load is not None and (load.engine, load.running, load.kv_share, load.waiting) == ("vLLM", 5, 0.5, None)
+    assert load is not None and (load.engine, load.running, load.kv_used, load.waiting) == ("vLLM", 5, 0.5, None)
     assert load_of("sglang:num_queue_reqs 4\nsglang:num_running_reqs NaN\n") is not None
     assert load_of("<html>" * 1000) is None and load_of("llamacpp:requests_deferred oops") is None
 

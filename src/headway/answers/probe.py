@@ -140,7 +140,7 @@ def _row(run: StageRun, server: ServerFigures) -> dict[str, Any]:
     tokens = sum(request.output_tokens for request in requests)
     counts = {
         name: max((value for load in loads if (value := getattr(load, name)) is not None), default=None)
-        for name in ("running", "waiting", "kv_share")
+        for name in ("running", "waiting", "kv_used")
     }
     preempted = [load.preemptions for load in loads if load.preemptions is not None]
     step, alone = server.step, server.alone

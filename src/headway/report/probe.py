@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 VIEW = (
     "stage", "prompt", "concurrency", "requests", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_itl_s", "output_tok_per_s", "decoding",
-    "waiting", "kv_share", "preemptions",
+    "waiting", "kv_used", "preemptions",
 )  # fmt: skip
 NARROW = ("prompt", "concurrency", "mean_ttft_s", "mean_tpot_s", "output_tok_per_s", "decoding")
 PLAN_VIEW = ("stage", "prompt", "output", "concurrency", "requests", "tokens_in", "tokens_out", "fits")

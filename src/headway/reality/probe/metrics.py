@@ -24,7 +24,7 @@ class ServerLoad:
     engine: str
     running: float | None = None
     waiting: float | None = None
-    kv_share: float | None = None
+    kv_used: float | None = None
     preemptions: float | None = None
 
 
@@ -54,7 +54,7 @@ def load_of(text: str) -> ServerLoad | None:
             values.setdefault(quantity, []).append(value)
     if not values:
         return None
-    return ServerLoad(engine=engine, **{name: (max if name == "kv_share" else sum)(amounts) for name, amounts in values.items()})
+    return ServerLoad(engine=engine, **{name: (max if name == "kv_used" else sum)(amounts) for name, amounts in values.items()})
 
 
 async def server_load(target: ProbeTarget) -> ServerLoad | None:
