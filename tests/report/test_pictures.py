@@ -57,7 +57,7 @@ def test_picture__is_legible_at_every_width_and_on_light_and_dark(name: str, bro
 
 def test_gallery__has_a_picture_of_every_verb_that_draws() -> None:
     drawn = {argv[0] for argv in GALLERY.values()}
-    assert {verb for verb in QUESTIONS if question_of(verb).pictures} - drawn == set()
+    assert {verb for verb in QUESTIONS if question_of(verb).pictures} - drawn == {"probe"}  # which needs a server
     assert len(GALLERY) >= 30
 
 
