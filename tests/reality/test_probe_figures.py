@@ -125,7 +125,15 @@ def test_words__state_what_is_told_apart_and_where_to_look() -> None:
     server = ServerFigures(step=fits[0], alone=None, most_decoding=8.0, is_limited=False, interval_s=None, prefill_tok_per_s=None,
                            unloaded_s=None, most_sent=8)  # fmt: skip
     told, flat = (summary(ProbeRun(), replace(server, step=fit, most_sent=sent), "p.json") for fit, sent in zip(fits, (8, 32), strict=True))
-    assert told.headline == "A step takes 10 ms ± 2 ms + 1 ms ± 200 us per request."
+    assert told.headline == "A step takes 10 ms + 1 ms per request."
+    assert "90 % intervals: the fixed part ± 2 ms, the slope by request ± 200 us" in told.remarks
     assert flat.headline.startswith("Tokens come every 10 ms") and "per request" not in flat.headline
     assert "a higher --concurrency" in " ".join(told.remarks) and "(--output)" in " ".join(flat.remarks)
     assert "on a timetable" in " ".join(flat.remarks) and "on a timetable" not in " ".join(told.remarks)
+
+
+def test_words__a_pace_of_whole_departures_is_no_step() -> None:
+    """Steps of 10.6 to 13.6 ms on a clock of 12 ms: users see 24."""
+    probe = Played(fixed=0.010, request=0.0006, interval=0.012).probe()
+    told = summary(probe, figures(probe), "p.json")
+    assert told.headline.startswith("Tokens come every 24 ms") and "a step is up to 12 ms shorter" in " ".join(told.remarks)

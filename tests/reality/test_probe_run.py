@@ -298,3 +298,17 @@ def test_failed__counts_what_the_server_failed() -> None:
         planned, _ = schedule((12,), 8, (1, 8), most)
         result, _ = run(ProbeTarget(address=server_address(server.url), secrets=Credentials(), silence_s=5), planned, most, 7)
     assert result.fault and 1 <= result.stages[-1].failed < 8
+
+
+def test_interrupt__after_the_file_names_it(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(question: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headway.answers.score.run", interrupted)
+    path = tmp_path / "p.json"
+    with running(FakeServer(law=StepLaw(fixed=0.001))) as server:
+        words = ["--prompt", "12", "--output", "4", "--concurrency", "1,1000000", "--out", str(path), "--on", "h100-sxm"]
+        answer = cli("probe", server.url, *words, "--model", "llama-3.1-8b", "-o", "json")
+    told = json.loads(answer.out)
+    assert answer.status == 130 and any(f"the runs are in {path}" in note for note in told["notes"]) and path.exists()
+    assert any("--concurrency: dropped 1 of 2" in note for note in told["notes"]) and "--on MACHINE" not in answer.out

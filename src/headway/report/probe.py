@@ -33,11 +33,6 @@ def _s(seconds: float | None) -> str:
     return format_value(seconds, "s")
 
 
-def _part(seconds: float | None, half: float | None, times: float = 1.0) -> str:
-    """A part of a step with half its 90 % interval."""
-    return _s(times * (seconds or 0.0)) + (f" ± {_s(times * half)}" if half else "")
-
-
 def before(where: str, most: Limits, headers: str, file: str) -> list[str]:
     """Notes of a dry run: the budget, what goes along, what is written."""
     return [
@@ -63,11 +58,10 @@ def summary(result: ProbeRun, server: ServerFigures, path: str) -> Summary:
     step = server.step
     parts = []
     if step is not None:
-        slopes = [f"{_part(step.request_s, step.request_half)} per request"] if is_told(step.request_s, step.request_half) else []
-        context = _part(step.token_s, step.token_half, 1000) if is_told(step.token_s, step.token_half) else ""
-        slopes += [f"{context} per 1,000 tokens of context"] if context else []
+        slopes = [f"{_s(step.request_s)} per request"] if is_told(step.request_s, step.request_half) else []
+        slopes += [f"{_s(1000 * (step.token_s or 0.0))} per 1,000 tokens of context"] if is_told(step.token_s, step.token_half) else []
         start = "Tokens come every" if server.is_flat else "A step takes"
-        parts.append(" + ".join([f"{start} {_part(step.fixed_s, step.fixed_half)}", *slopes]))
+        parts.append(" + ".join([f"{start} {_s(step.fixed_s)}", *slopes]))
     else:
         parts.append("The server answered, but no two tokens of a request tell its step")
     limit = f"at most {server.most_decoding:g} requests decode at once" if server.is_limited else ""
@@ -81,7 +75,7 @@ def summary(result: ProbeRun, server: ServerFigures, path: str) -> Summary:
 def _binds(result: ProbeRun, server: ServerFigures) -> str:
     """The largest part of a step at the highest load, or the batch limit."""
     step, runs = server.step, result.of_kind(LOAD)
-    if step is None or not runs:
+    if step is None or server.is_flat or not runs:
         return ""
     batch = server.most_decoding
     context = max(run.stage.prompt for run in runs) * batch
@@ -101,7 +95,11 @@ def _remarks(server: ServerFigures) -> list[str]:
                   ("the slope by context", step.token_s, step.token_half)]  # fmt: skip
         unknown = [name for name, value, half in halves if not is_told(value, half)]
         lines += [f"not told apart from noise here: {', '.join(unknown)}"] if unknown else []
-        if server.is_flat:
+        sure = [f"{name} ± {_s(half)}" for name, value, half in halves[:2] if half and is_told(value, half)]
+        lines += [f"90 % intervals: {', '.join(sure)}"] if sure else []
+        if server.is_flat and server.interval_s:
+            lines.append(f"that is a number of whole departures: a step is up to {_s(server.interval_s)} shorter")
+        elif server.is_flat:
             lines.append("no clock of departures was told apart: on a timetable this is its interval, and a step is shorter")
         line = step.fixed_s + (step.request_s or 0.0)
         if server.alone is not None and server.interval_s is None and abs(line / server.alone.fixed_s - 1) > FAR:

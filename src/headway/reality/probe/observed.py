@@ -274,10 +274,10 @@ class ServerFigures:
 
     @property
     def is_flat(self) -> bool:
-        """Whether a step grows with no request that decodes and no clock shows: it may be the interval of a timetable."""
+        """Whether a step grows with no request that decodes: its pace may be that of a timetable."""
         step = self.step
         is_sloped = step is not None and is_told(step.request_s, step.request_half)
-        return step is not None and self.interval_s is None and self.most_decoding > 1 and not is_sloped
+        return step is not None and step.fixed_s > LATE * (self.interval_s or 0.0) and self.most_decoding > 1 and not is_sloped
 
 
 def figures(result: ProbeRun) -> ServerFigures:
