@@ -29,7 +29,12 @@ def commands() -> list[list[str]]:
     """Every documented command, without `headway`, without the flags that change only where or how it is printed."""
     pages = [ROOT / "README.md", ROOT / "SKILL.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in ELSEWHERE)]
     lines = dict.fromkeys(line for page in pages for line in _lines(page))
-    return [_argv(line) for line in lines if line.split()[0] not in NEEDS_MORE and not line.startswith(MEASURED)]
+    return [_argv(line) for line in lines if line.split()[0] not in NEEDS_MORE and not line.startswith(MEASURED) and _is_alone(line)]
+
+
+def _is_alone(line: str) -> bool:
+    """Whether a command needs no server beside it."""
+    return not line.startswith("probe") or "--dry-run" in line
 
 
 def _lines(page: Path) -> list[str]:
