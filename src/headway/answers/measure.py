@@ -72,13 +72,16 @@ def _measured(args: Measure) -> MachineRecord:
     """This machine, now."""
     computer, allowed = here.host(), cores()
     has_torch = importlib.util.find_spec("torch") is not None
-    device = args.device or (CARD if computer.cards and has_torch else PROCESSOR)
+    is_of_processor = args.threads is not None or args.decode  # which a card has not
+    device = args.device or (CARD if computer.cards and has_torch and not is_of_processor else PROCESSOR)
     if device == CARD and not has_torch:
         raise MissingExtra("--device card", "lab")
     if device == PROCESSOR and computer.cards and not has_torch:
         note("cards are measured by torch, which is not installed: pip install 'headway[lab]'; this is the processor alone")
     if args.decode and device == CARD:
         raise BadValue("--decode", "a card", "--device processor: the small decoders run there")
+    if args.threads is not None and device == CARD:
+        raise BadValue("--threads", args.threads, "--device processor: a card has no threads of a library")
     threads, limit = (_number(args, name) for name in ("threads", "limit_memory"))
     if args.decode and limit is not None and decode.memory_need(args.quick) > limit:
         raise BadValue("--limit-memory", args.limit_memory, f"{words.bytes_text(decode.memory_need(args.quick))} for the decoders")

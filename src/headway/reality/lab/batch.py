@@ -22,7 +22,7 @@ from headway.reality import here
 from headway.reality.lab.decoder import random_decoder
 from headway.reality.lab.experiment import Calibration, Child, LabSetup, PredictedPoint, Say
 from headway.reality.lab.shape import LabShape, model_of
-from headway.reality.measure.decode import DECODE, DecodePoint, law_s
+from headway.reality.measure.decode import DECODE, DecodePoint, as_decoders_multiply, law_s
 from headway.reality.measure.rates import rates_of
 from headway.reality.measure.record import of_dict
 from headway.reality.measure.run import MeasureRequest, measured
@@ -63,7 +63,7 @@ def memory(setup: LabSetup) -> Byte:
 def calibrate(setup: LabSetup, child: Child) -> Calibration:
     """This machine, measured without a step of the decoder."""
     request = MeasureRequest(threads=setup.threads, cores=cores(), quick=setup.quick)
-    return measured(request, here.host(), child).as_dict()
+    return as_decoders_multiply(measured(request, here.host(), child)).as_dict()
 
 
 def predict(setup: LabSetup, calibration: Calibration) -> Iterator[PredictedPoint]:
