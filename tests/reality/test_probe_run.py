@@ -173,7 +173,9 @@ def test_interrupt__keeps_what_was_measured(tmp_path: Path) -> None:
 
     with running(FakeServer(law=StepLaw(fixed=0.002, request=0.0005))) as server:
         words = ["probe", server.url, "--prompt", "12", "--output", "8", "--concurrency", "1..512*2", "--out", "p.json"]
-        child = subprocess.Popen([sys.executable, "-m", "headway", *words], cwd=tmp_path, stdout=subprocess.PIPE, env=os.environ, text=True)
+        start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a shell starts its background without Ctrl-C
+        code = f"{start}; from headway.cli.entry import entry; entry()"
+        child = subprocess.Popen([sys.executable, "-c", code, *words], cwd=tmp_path, stdout=subprocess.PIPE, env=os.environ, text=True)
         while server.requests < 45 and child.poll() is None:
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)
