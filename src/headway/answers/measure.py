@@ -82,6 +82,8 @@ def _measured(args: Measure) -> MachineRecord:
         raise BadValue("--decode", "a card", "--device processor: the small decoders run there")
     if args.threads is not None and device == CARD:
         raise BadValue("--threads", args.threads, "--device processor: a card has no threads of a library")
+    if device == CARD:
+        note("kernels are launched one by one here: the chip is as slow as under --eager, and engines with CUDA graphs are faster on it")
     threads, limit = (_number(args, name) for name in ("threads", "limit_memory"))
     if args.decode and limit is not None and decode.memory_need(args.quick) > limit:
         raise BadValue("--limit-memory", args.limit_memory, f"{words.bytes_text(decode.memory_need(args.quick))} for the decoders")
