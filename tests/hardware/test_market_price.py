@@ -1,5 +1,6 @@
 """The price of a chip by default: the middle of its newest quotes, one basis for all machines of an answer, a quote by its name."""
 
+import re
 from statistics import median
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_price_of_the_user_is_of_one_kind(cli: Cli) -> None:
 def test_training_says_what_its_cost_rests_on_with_flags_that_it_has(cli: Cli, machine: str) -> None:
     (note,) = [note for note in cli.json(f"train llama-3.1-8b --on {machine} --tokens 1B --tp 8")["notes"] if "price" in note]
     flags = {word for word in note.replace("=", " ").split() if word.startswith("--")}
-    assert flags and flags <= set(cli("train --help").text.replace("[", " ").split())
+    assert flags and flags <= set(re.findall(r"--[\w-]+", cli("train --help").text))
 
 
 def test_spot_offers_are_no_list_prices() -> None:
