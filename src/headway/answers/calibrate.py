@@ -15,7 +15,7 @@ from headway.answers.benchmark_files import read_benchmark, refuse_facts, run_fi
 from headway.answers.calibrations import stale
 from headway.core.catalog import Catalog, user_folder
 from headway.core.errors import BadFile, BadValue, clip
-from headway.core.files import write_whole
+from headway.core.files import save
 from headway.core.listing import Listing
 from headway.core.notes import note
 from headway.core.question import Question
@@ -233,8 +233,4 @@ def _write(path: Path, name: str, all_runs: Sequence[UsedRun], where: Catalog) -
     """Write the profile of runs, whole or not at all."""
     runs = tuple(used_run.run for used_run in all_runs)
     profile = Profile(name=name, runs=runs, headway=__version__, facts=facts_hash(where, {run.key for run in runs}))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text_of(profile))
-    except OSError as error:
-        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+    save(path, text_of(profile), makes_folder=True)

@@ -10,16 +10,13 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from headway.answers.sim import INTERRUPTED
 from headway.core import columns, schema
 from headway.core.cores import cores
-from headway.core.errors import BadFile, BadValue
-from headway.core.files import write_whole
+from headway.core.errors import INTERRUPTED, BadFile, BadValue
+from headway.core.files import check_output, save
 from headway.core.listing import Listing, clean, computed, place_of
 from headway.core.notes import note
 from headway.core.units import parse, show
@@ -49,7 +46,8 @@ def run(args: Lab) -> output.Answer:
     _check_memory(args, subject, setup)
     if args.serve:
         return _served(setup, _number(args, "port", PORT))
-    _check_save(args)
+    if args.save:
+        check_output(args.save, "--save", args.replace_, "nothing was measured")
     computer, load = here.host(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     about = {"date": datetime.date.today().isoformat(), "machine": computer.processor or "a processor without a name",
              "noise": Noise(load=load, cores=cores())}  # fmt: skip
@@ -128,30 +126,9 @@ def _check_memory(args: Lab, subject: Experiment, setup: LabSetup) -> None:
 # -- a run ------------------------------------------------------------------------------------------------------------------------
 
 
-def _check_save(args: Lab) -> None:
-    """Raise an error for a file that cannot be written, before anything is measured."""
-    if not args.save:
-        return
-    path = Path(args.save)
-    if path.is_dir():
-        raise BadFile(path, "is a folder; --save wants a file")
-    if path.exists() and not args.replace_:
-        raise BadFile(path, "exists; nothing was measured: --replace writes over it, or --save another name")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise BadFile(path, "its folder does not exist")
-    try:
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
-
-
-def _keep(path: str | None, document: Mapping[str, Any]) -> None:
+def _keep(path: str, document: Mapping[str, Any]) -> None:
     if path:
-        try:
-            write_whole(path, json.dumps(clean(document), indent=1) + "\n")
-        except OSError as error:
-            raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+        save(path, json.dumps(clean(document), indent=1) + "\n")
 
 
 def _reasons(lab_run: LabRun) -> list[str]:

@@ -14,8 +14,8 @@ from headway.core import schema
 from headway.core.catalog import PACKAGED, Catalog, fold, user_folder
 from headway.core.columns import Column
 from headway.core.cores import cores
-from headway.core.errors import BadFile, BadValue, MissingExtra
-from headway.core.files import write_whole
+from headway.core.errors import BadValue, MissingExtra
+from headway.core.files import save
 from headway.core.listing import Listing
 from headway.core.notes import note
 from headway.core.progress import tell
@@ -123,10 +123,7 @@ def _decoded(args: Measure, record: MachineRecord) -> output.Answer:
     """Points of the decoders: the prediction written first, then measured with the threads that the machine was measured with."""
     document = decode.prediction(record, rates_of(record), args.quick)
     path = Path(args.prediction)
-    try:
-        write_whole(path, json.dumps(document, indent=1) + "\n")
-    except OSError as error:
-        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+    save(path, json.dumps(document, indent=1) + "\n")
     tell(f"{len(document['points'])} points predicted, before the first is measured: {path}, sha256 {document['sha256']}")
     all_results = decode.results(document, record.threads)
     rows: list[dict[str, Any]] = [

@@ -16,8 +16,8 @@ from headway.answers import arguments, plan_helps, serve
 from headway.answers.no_effect import one_pool_notes, search_notes, shown_notes
 from headway.core import schema
 from headway.core.catalog import fold
-from headway.core.errors import BadFile, BadValue, IllegalCombination, UnknownName, drop_note
-from headway.core.files import write_whole
+from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
+from headway.core.files import save
 from headway.core.notes import note
 from headway.core.quantity import user_input
 from headway.hardware.system import chips_per_host
@@ -454,10 +454,7 @@ def launched(args: Plan, plan: LayoutPlan) -> LaunchScript:
     more = kubernetes.notes(exposed)
     if len(args.manifest) == 1:
         return LaunchScript(lines=lines, notes=notes, document="".join(f"# {text}\n" for text in more) + document)
-    try:
-        write_whole(args.manifest[1], document)
-    except OSError as error:
-        raise BadFile(args.manifest[1], f"cannot be written ({error.strerror})") from None
+    save(args.manifest[1], document)
     where = f"launch: manifests are in {args.manifest[1]}"
     return LaunchScript(lines=lines, notes=[where, *notes, *(f"launch: {text}" for text in more)])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import secrets as random_source
 import shlex
 from collections.abc import Sequence
@@ -14,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from headway.answers import arguments, benchmark_files, calibrate, score
-from headway.answers.sim import INTERRUPTED
 from headway.core import schema
-from headway.core.errors import BadFile, BadValue, HeadwayError
-from headway.core.files import write_whole
+from headway.core.errors import INTERRUPTED, BadValue, HeadwayError
+from headway.core.files import check_output, write_whole
 from headway.core.listing import Listing
 from headway.core.notes import note
 from headway.evidence.questions import Calibrate, Probe, Score, UnsaidFacts
@@ -48,7 +46,7 @@ def run(args: Probe) -> output.Answer:
     silence = float(_numbers(args, "silence")[0])
     if args.dry_run:
         return _plan(args, planned, beyond, words.before(address.text, most, keys.names, args.out))
-    path = _file(args)
+    path = check_output(args.out, "--out", args.replace_, "nothing was sent")
     _check_facts(args)
     seed = int(_numbers(args, "seed")[0]) if args.seed is not None else random_source.randbelow(2**31)
     target = ProbeTarget(address=address, secrets=keys, silence_s=silence)
@@ -103,19 +101,6 @@ def _plan(args: Probe, planned: Sequence[ProbeStage], beyond: Sequence[ProbeStag
     ]  # fmt: skip
     where = server_address(args.url).text
     return output.Answer(Listing(rows), describe=functools.partial(words.planned, where=where), notes=notes)
-
-
-def _file(args: Probe) -> Path:
-    """The file that is to be written, before anything is sent."""
-    path = Path(args.out)
-    if path.exists() and not args.replace_:
-        raise BadFile(path, "exists; nothing was sent: --replace writes over it, or --out another name")
-    if path.is_dir():
-        raise BadFile(path, "is a folder; nothing was sent: --out names a file")
-    parent = path.resolve().parent  # of the file that a link leads to
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise BadFile(parent, "is no folder that can be written to; nothing was sent")
-    return path
 
 
 def _facts(args: Probe) -> dict[str, Any]:

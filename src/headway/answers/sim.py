@@ -16,7 +16,7 @@ from headway.answers import arguments, sim_plan
 from headway.answers.no_effect import search_notes
 from headway.answers.sim_memory import streams, within_memory
 from headway.core import columns, schema, units
-from headway.core.errors import BadValue
+from headway.core.errors import INTERRUPTED, BadValue
 from headway.core.listing import Listing, format_value
 from headway.core.notes import note
 from headway.core.quantity import user_input
@@ -77,7 +77,6 @@ ONE_VALUE = ("requests", "seed", "seeds", "warmup", "fast", "sensitivity", "trac
 MOST_PERCENTILES = 20
 TRIED = 10  # rates that a search simulates, about
 BANDED = 3  # simulations per load with the sensitivity: as estimated, shorter, longer
-INTERRUPTED = 130  # exit status after an interrupt with a partial answer
 COMPILED_S = 1.0  # compile time in seconds from which a note states it
 
 MARCH = (

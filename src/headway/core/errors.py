@@ -80,6 +80,9 @@ class UnsupportedModel(HeadwayError, ValueError):
         super().__init__(f"config.json: {field} = {clip(value)!r} is not covered; {hint}")
 
 
+INTERRUPTED = 130  # exit status where the user stopped a command, whatever it could still tell
+
+
 class BadFile(HeadwayError, ValueError):
     """A file that cannot be read in its expected format."""
 

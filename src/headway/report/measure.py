@@ -110,7 +110,7 @@ def describe_decode(record: MachineRecord, results: Sequence[DecodeResult], path
     decode, prefill = (median_error(results, kind) for kind in (DECODE, PREFILL))
     counts = {kind: sum(result.point.kind == kind for result in results) for kind in (DECODE, PREFILL)}
     spread = median(result.spread for result in results)
-    verdict = "" if max(decode, prefill) <= AIM else f"; more than the {AIM:.0%} asked"
+    verdict = "" if max(decode, prefill) <= AIM else f"; beyond the {AIM:.0%} it aims at"
     headline = sentence(
         f"Decode was predicted within {decode:.0%}, prefill within {prefill:.0%}",
         f" (medians of {counts[DECODE]} and {counts[PREFILL]} points)",

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from headway.core import files
 from headway.core.columns import PERCENTILES, percentile_mark
-from headway.core.errors import BadFile
-from headway.core.files import write_whole
 from headway.simulation import state as slot
 from headway.simulation.fleet import Fleet
 from headway.simulation.prefix_tiers import hit_rates
@@ -316,10 +315,7 @@ def save(run: SimulatedRun, path: str) -> int:
     """Write the first MOST_REQUESTS requests and every replica's curves as trace events; returns the number of requests."""
     requests = np.flatnonzero(run.completed)[:MOST_REQUESTS]
     events = [*_curves(run), *_requests(run, requests)]
-    try:
-        write_whole(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
-    except OSError as error:
-        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+    files.save(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
     return len(requests)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headway.core import schema
 from headway.core.cores import cores
-from headway.core.errors import BadValue
+from headway.core.errors import INTERRUPTED, BadValue
 from headway.core.progress import tell
 from headway.report import output
 from headway.study import check, columns, file, lock, manifest, pool
@@ -18,8 +18,6 @@ from headway.study.questions import Sweep
 from headway.study.run import Workers
 from headway.study.sweeping import Sweeping
 from headway.study.travel import luggage
-
-INTERRUPTED = 130  # exit status where the user stopped it
 
 
 def run(args: Sweep) -> output.Answer:

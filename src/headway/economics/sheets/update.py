@@ -16,7 +16,7 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core.age import last_day, today
 from headway.core.errors import BadFile, HeadwayError, MissingExtra
-from headway.core.files import write_whole
+from headway.core.files import save
 from headway.core.notes import note
 from headway.economics.sheets import catalogue
 from headway.economics.sheets.documents import changes
@@ -103,11 +103,7 @@ def write(tables: list[TableUpdate]) -> list[Path]:
     paths = []
     for table in tables:
         if table.text:
-            try:
-                table.path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(table.path, table.text)
-            except OSError as error:
-                raise BadFile(table.path, f"cannot be written ({error.strerror or error})") from None
+            save(table.path, table.text, makes_folder=True)
             paths.append(table.path)
     facts.default_catalog.cache_clear()
     catalogue.forget()

@@ -123,7 +123,7 @@ def _matmuls(timer: _Timer, form: str, native: bool) -> Iterator[MatmulTime]:
 
 
 def _streams(timer: _Timer) -> Iterator[StreamTime]:
-    source = timer.random("bfloat16", 2 * timer.ring_bytes // 2)
+    source = timer.random("bfloat16", timer.ring_bytes)
     target = timer.torch.empty_like(source)
     size = source.numel() * source.element_size()
     for kind, passes, work in ((READ, 1, lambda: source.sum()), (COPY, 2, lambda: target.copy_(source))):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core.errors import BadFile
-from headway.core.files import write_whole
+from headway.core.files import save as write
 from headway.core.quantity import known
 from headway.core.user_file import CATALOGUE, text_of
 from headway.hardware.chip import Chip, chip_toml
@@ -127,11 +127,7 @@ def save(record: MachineRecord, rates: MachineRates, name: str, folder: Path) ->
         files.record: json.dumps(record.as_dict(), indent=1) + "\n",
     }
     for path, text in texts.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text)
-        except OSError as error:
-            raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+        write(path, text, makes_folder=True)
     achieved.laid.cache_clear()
     return files
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.progress import expect, tick
+from headway.reality.lab.decoder import softmax
 from headway.reality.measure.record import (
     COPY,
     GATE,
@@ -32,7 +33,7 @@ from headway.reality.measure.record import (
     StreamTime,
     VectorTime,
 )
-from headway.reality.measure.timing import USUAL, Clock, Rounds, timed
+from headway.reality.measure.timing import USUAL, Clock, Rounds, Timed, timed
 
 Array = np.ndarray[Any, Any]
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -98,19 +99,13 @@ def measure(sizes: MeasureSizes, clock: Clock = time.perf_counter, seed: int = 0
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
-    seconds: float
-    spread: float
+Clocked = Callable[[Callable[[], object]], Timed]
 
 
-Clocked = Callable[[Callable[[], object]], _Time]
-
-
-def _clocked(work: Callable[[], object], rounds: Rounds, clock: Clock) -> _Time:
-    time_of = timed(work, rounds, clock)
+def _clocked(work: Callable[[], object], rounds: Rounds, clock: Clock) -> Timed:
+    result = timed(work, rounds, clock)
     tick(1)
-    return _Time(time_of.median_s, time_of.spread)
+    return result
 
 
 def _random(draw: np.random.Generator, form: str, *shape: int) -> Array:
@@ -123,7 +118,7 @@ def _calls(draw: np.random.Generator, clocked: Clocked) -> Iterator[CallTime]:
     vector, matrix = _random(draw, NATIVE[0], SMALL_VECTOR), _random(draw, NATIVE[0], SMALL, SMALL)
     for kind, work in ((OPERATION, lambda: vector + vector), (MATMUL, lambda: matrix @ matrix)):
         result = clocked(work)
-        yield CallTime(kind=kind, seconds=result.seconds, spread=result.spread)
+        yield CallTime(kind=kind, seconds=result.median_s, spread=result.spread)
 
 
 def _matmuls(form: str, sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -> Iterator[MatmulTime]:
@@ -141,7 +136,7 @@ def _matmuls(form: str, sizes: MeasureSizes, draw: np.random.Generator, clocked:
             result = clocked(lambda inputs=inputs, matrices=matrices: inputs @ next(matrices))
             yield MatmulTime(
                 format=form, native=native, rows=rows, inner=inner, columns=width * width // inner, element=element,
-                seconds=result.seconds, spread=result.spread,
+                seconds=result.median_s, spread=result.spread,
             )  # fmt: skip
 
 
@@ -150,7 +145,7 @@ def _streams(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -
     target = np.empty_like(source)
     for kind, passes, work in ((READ, 1, lambda: np.dot(source, source)), (COPY, 2, lambda: np.copyto(target, source))):
         result = clocked(work)
-        yield StreamTime(kind=kind, bytes=passes * source.nbytes, seconds=result.seconds, spread=result.spread)
+        yield StreamTime(kind=kind, bytes=passes * source.nbytes, seconds=result.median_s, spread=result.spread)
 
 
 def _vectors(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -> Iterator[VectorTime]:
@@ -165,7 +160,7 @@ def _vectors(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -
         }
         for kind, work in works.items():
             result = clocked(work)
-            yield VectorTime(kind=kind, rows=rows, width=sizes.vector_width, seconds=result.seconds, spread=result.spread)
+            yield VectorTime(kind=kind, rows=rows, width=sizes.vector_width, seconds=result.median_s, spread=result.spread)
 
 
 def _rotated(x: Array) -> Array:
@@ -177,20 +172,13 @@ def _routed(x: Array) -> Array:
     """Tokens to a few of many experts, side by side those of one, and back; the experts themselves are matmuls."""
     scores = x[:, :EXPERTS].copy()
     experts = np.argpartition(-scores, PER_TOKEN - 1, axis=1)[:, :PER_TOKEN]
-    weights = _softmax(np.take_along_axis(scores, experts, 1))
+    weights = softmax(np.take_along_axis(scores, experts, 1))
     order = np.argsort(experts, axis=None, kind="stable")
     np.cumsum(np.bincount(experts.ravel(), minlength=EXPERTS)).tolist()
     inputs = x[order // PER_TOKEN]
     back = np.empty_like(inputs)
     back[order] = inputs
     return np.einsum("tk,tkh->th", weights, back.reshape(len(x), PER_TOKEN, -1))
-
-
-def _softmax(scores: Array) -> Array:
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
-    return scores
 
 
 def _attentions(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked) -> Iterator[AttentionTime]:
@@ -205,7 +193,7 @@ def _attentions(sizes: MeasureSizes, draw: np.random.Generator, clocked: Clocked
         result = clocked(functools.partial(_attend, new, ring, hidden))
         yield AttentionTime(
             sequences=sequences, queries=queries, context=context, heads=sizes.heads, kv_heads=sizes.kv_heads, head=sizes.head,
-            element=element, seconds=result.seconds, spread=result.spread,
+            element=element, seconds=result.median_s, spread=result.spread,
         )  # fmt: skip
 
 
@@ -219,5 +207,5 @@ def _attend(new: Array, ring: Iterator[tuple[Array, Array]], hidden: Array | Non
     if hidden is not None:
         by_query = scores.reshape(sequences, kv_heads, group - 2, *hidden.shape)
         by_query += hidden
-    mixed = (_softmax(scores) @ values).reshape(sequences, kv_heads, group - 2, count, width)
+    mixed = (softmax(scores) @ values).reshape(sequences, kv_heads, group - 2, count, width)
     return mixed.transpose(0, 3, 1, 2, 4).reshape(sequences * count, -1)
