@@ -19,12 +19,13 @@ from headway.reality.lab import experiment as frame
 from headway.reality.lab import trains
 from headway.reality.lab.batch import knee
 from headway.reality.lab.catalogue import EXPERIMENTS, TRAINS
-from headway.reality.lab.experiment import LabSetup, Noise, PredictedPoint, digest
-from headway.report.lab import described
+from headway.reality.lab.experiment import Noise, PredictedPoint, digest
+from headway.reality.lab.train_setup import TrainSetup
+from headway.report.lab.words import described
 from support.command import Cli
 from support.virtual_clock import VirtualClock
 
-SETUP = dataclasses.replace(TRAINS.setup, step=(0.001, 0.0001), requests=500)  # as --quick has
+SETUP = TrainSetup(step=(0.001, 0.0001), requests=500)  # as --quick has
 ABOUT = {"date": "2026-11-27", "machine": "a machine", "noise": Noise(load=0.0, cores=2)}
 LATE = {"late_s": 1e-4}
 
@@ -37,7 +38,7 @@ class FakeChild:
 
     def __call__(self, module: str, request: Mapping[str, Any], threads: int, hear: Callable[[Any], None] = lambda part: None) -> dict:
         self.requests.append(request)
-        if request["job"] == "sleeps":
+        if request["job"] == "calibrate":
             return LATE
         points: list[Any] = []
 
@@ -54,7 +55,7 @@ def test_a_run_is_written_down_before_its_first_point_and_lies_inside():
     kept: list[Mapping[str, Any]] = []
     child = FakeChild()
     run = frame.run(TRAINS, SETUP, ABOUT, kept.append, child)
-    assert [request["job"] for request in child.requests] == ["sleeps", "measure"]
+    assert [request["job"] for request in child.requests] == ["calibrate", "measure"]
     assert len(kept) == 1 and not any("measured" in point for point in kept[0]["points"])
     assert kept[0]["predictions_sha256"] == run.digest == digest(run.predictions)
     plan = child.requests[1]["plan"]
@@ -88,7 +89,7 @@ def test_waits_of_two_thousand_requests_lie_within_five_percent_of_the_law():
     for load in (0.25, 0.5, 0.75):
         passengers, _ = trains.ride(setup, load, trains.work(setup, clock := VirtualClock()), clock)
         wait = np.mean([passenger.departure - passenger.arrival for passenger in passengers])
-        assert wait == pytest.approx(float(timetable_wait_s(load * setup.limit / setup.interval, setup.interval, setup.limit)), rel=0.05)
+        assert wait == pytest.approx(float(timetable_wait_s(load * setup.limit / setup.every, setup.every, setup.limit)), rel=0.05)
 
 
 def test_a_knee_is_where_a_token_costs_twice_what_it_does_at_last():
@@ -130,7 +131,7 @@ def test_what_cannot_be_predicted_or_changes_nothing_is_refused(cli: Cli, comman
 
 @pytest.mark.parametrize(("interval", "limit"), [(0.02, 16), (0.1, 16), (0.2, 16), (0.005, 1), (0.5, 64)])
 def test_a_quick_run_takes_under_20_seconds(interval, limit):
-    setup = trains.fitted(dataclasses.replace(SETUP, interval=interval, limit=limit, requests=2000, quick=True))
+    setup = trains.fitted(dataclasses.replace(SETUP, every=interval, limit=limit, requests=2000, quick=True))
     seconds = sum(setup.requests * interval / (load * limit) for load in trains.LOADS) + trains.SLEEPS * interval / 10
     assert 100 <= setup.requests <= 500 and seconds < 18
 
@@ -145,10 +146,10 @@ def test_who_stops_gets_no_verdict():
 
 
 def test_a_late_machine_gives_no_verdict():
-    assert trains.noise(LabSetup(shape=SETUP.shape), {"late_s": 0.004, "step_s": 0.03}) == [
+    assert trains.noise(SETUP, {"late_s": 0.004, "step_s": 0.03}) == [
         "the usual train left 20% of an interval late", "the usual step took 150% of an interval",
     ]  # fmt: skip
-    assert trains.noise(LabSetup(shape=SETUP.shape), {"late_s": 1e-4, "step_s": 1e-3}) == []
+    assert trains.noise(SETUP, {"late_s": 1e-4, "step_s": 1e-3}) == []
 
 
 def test_a_file_is_kept_whole_written_over_only_with_replace_and_checked_before_anything_is_measured(cli: Cli, tmp_path: Path, monkeypatch):

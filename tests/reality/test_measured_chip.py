@@ -17,7 +17,7 @@ from headway.hardware.chip import chip as find_chip
 from headway.hardware.system import system
 from headway.models.totals import total_params
 from headway.reality.lab.batch import calibrate
-from headway.reality.lab.experiment import LabSetup
+from headway.reality.lab.batch_setup import BatchSetup
 from headway.reality.lab.shape import model_of
 from headway.reality.measure.chip import save, saved_record
 from headway.reality.measure.decode import CHILD, SHAPES, hash_of, memory_need, points, prediction, results
@@ -173,7 +173,7 @@ def test_the_lab_goes_by_the_format_of_its_decoder() -> None:
     """Where torch is there, a processor multiplies faster in 16 bits: the decoder of 32 bits is not predicted by that."""
     fast = [time | {"format": "bfloat16", "element": 2, "seconds": time["seconds"] / 8} for time in times()]
     plain, both = (machine().as_dict() | {"matmuls": [*times(), *more]} for more in ([], fast))
-    predicted = [calibrate(LabSetup(shape=next(iter(SHAPES.values()))), child)
+    predicted = [calibrate(BatchSetup(shape=next(iter(SHAPES.values()))), child)
                  for child in (lambda *_: plain, lambda *_: both)]  # fmt: skip
     assert predicted[0] == predicted[1]
     assert of_dict(both).main == "bfloat16"

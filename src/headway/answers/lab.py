@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from headway.core import columns, schema
 from headway.core.cores import cores
@@ -23,12 +23,14 @@ from headway.core.units import parse, show
 from headway.evidence.lecture.chapters import chapter_of, statement
 from headway.reality import here, threads
 from headway.reality.lab import experiment as frame
-from headway.reality.lab.catalogue import EXPERIMENTS, experiment
+from headway.reality.lab.catalogue import EXPERIMENTS, TRAINS, experiment
 from headway.reality.lab.experiment import Experiment, LabRun, LabSetup, Noise
-from headway.reality.lab.questions import SHAPE, Lab
-from headway.reality.lab.shape import LabShape
-from headway.report import lab as words
+from headway.reality.lab.questions import Lab
+from headway.reality.lab.shape import SIZES, LabShape
+from headway.reality.lab.train_setup import TrainSetup
 from headway.report import output
+from headway.report.lab import trains as train_words
+from headway.report.lab import words
 
 PORT = 8000
 SERVED_CONTEXT = 8192  # tokens, which are bytes: prompts of a thousand words fit
@@ -45,13 +47,13 @@ def run(args: Lab) -> output.Answer:
     setup = _setup(args, subject)
     _check_memory(args, subject, setup)
     if args.serve:
-        return _served(setup, _number(args, "port", PORT))
+        return _served(cast("TrainSetup", setup), _number(args, "port", PORT))
     if args.save:
         check_output(args.save, "--save", args.replace_, "nothing was measured")
     computer, load = here.host(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     about = {"date": datetime.date.today().isoformat(), "machine": computer.processor or "a processor without a name",
              "noise": Noise(load=load, cores=cores())}  # fmt: skip
-    if setup.step is None:
+    if "threads" not in args.idle():
         note(f"{show(setup.threads, '')} thread{'s' * (setup.threads > 1)} of the library that multiplies, on {cores()} cores: --threads")
     lab_run = frame.run(subject, setup, about, functools.partial(_keep, args.save))
     lab_run.noise = dataclasses.replace(lab_run.noise, reasons=tuple(_reasons(lab_run)))
@@ -83,21 +85,40 @@ def _table_of_contents() -> output.Answer:
 
 
 def _setup(args: Lab, subject: Experiment) -> LabSetup:
+    """The experiment's usual setup, with the flags that name its fields."""
     usual = subject.setup
-    same = ("seed", "threads", "context", "limit", "requests")
-    values: dict[str, Any] = {name: _number(args, name, getattr(usual, name)) for name in same}
-    if args.batch is not None:
-        values["batches"] = tuple(map(int, schema.several(schema.axis(str(args.batch), args.flags()["batch"].field, "--batch")[0])))
-    if args.serve and args.context is None:
-        values["context"] = SERVED_CONTEXT
-    values["interval"] = _number(args, "every", usual.interval)
-    shape = LabShape(**{name: _number(args, name, getattr(usual.shape, name)) for name in SHAPE})
-    shape.check()
-    values |= {"step": _step(args.step)} if args.step else {}
-    setup = dataclasses.replace(usual, shape=shape, quick=args.quick, **values)
-    if args.serve and args.context is None and (need := subject.code.memory(setup)) > SERVED_BYTES:
-        setup = dataclasses.replace(setup, context=max(usual.context, int(SERVED_CONTEXT * SERVED_BYTES / need)))
-    return setup if args.serve else subject.code.fitted(setup)
+    values: dict[str, Any] = {field.name: _value(args, field.name, getattr(usual, field.name)) for field in dataclasses.fields(usual)}
+    setup = dataclasses.replace(usual, **values)
+    return _of_server(args, cast("TrainSetup", setup)) if args.serve else subject.code.fitted(setup)
+
+
+def _value(args: Lab, name: str, usual: Any) -> Any:
+    """A field of a setup from the flag of its name, or the experiment's own."""
+    if isinstance(usual, LabShape):
+        shape = LabShape(**{size: _number(args, size, getattr(usual, size)) for size in SIZES})
+        shape.check()
+        return shape
+    text = getattr(args, name)
+    if text is None or (name == "step" and not text):
+        return usual
+    if isinstance(usual, bool):
+        return text
+    if name == "step":
+        return _step(text)
+    if isinstance(usual, tuple):
+        return tuple(map(int, schema.several(schema.axis(str(text), args.flags()[name].field, args.flags()[name].word)[0])))
+    return text if isinstance(usual, str) else _number(args, name, usual)
+
+
+def _of_server(args: Lab, setup: TrainSetup) -> TrainSetup:
+    """A server's sequences are longer, as far as the cache of all seats allows."""
+    if args.context is not None:
+        return setup
+    setup = dataclasses.replace(setup, context=SERVED_CONTEXT)
+    need = TRAINS.code.memory(setup)
+    if need <= SERVED_BYTES:
+        return setup
+    return dataclasses.replace(setup, context=max(TrainSetup().context, int(SERVED_CONTEXT * SERVED_BYTES / need)))
 
 
 def _number(args: Lab, name: str, usual: Any) -> Any:
@@ -163,16 +184,16 @@ def _answer(lab_run: LabRun) -> output.Answer:
 # -- a server ---------------------------------------------------------------------------------------------------------------------
 
 
-def _served(setup: LabSetup, port: int) -> output.Answer:
+def _served(setup: TrainSetup, port: int) -> output.Answer:
     """Serve until interrupted."""
     counts: dict[str, Any] = {}
 
     def hear(part: Mapping[str, Any]) -> None:
         if "port" in part:
-            sys.stderr.write(f"{words.serving(setup, part['port'])}\n")
+            sys.stderr.write(f"{train_words.serving(setup, part['port'])}\n")
         counts.update(part)
 
     request = {"experiment": "trains", "job": "serve", "setup": dataclasses.asdict(setup), "port": port}
     with contextlib.suppress(KeyboardInterrupt):
         threads.in_child(frame.CHILD, request, setup.threads, hear)
-    return output.Answer(Listing([]), output.Summary(words.served(counts)))
+    return output.Answer(Listing([]), output.Summary(train_words.served(counts)))

@@ -19,8 +19,9 @@ from headway.laws.roofline.balance import balanced_batch, hardware_ratio
 from headway.laws.roofline.batch_step import latency_floor_s
 from headway.models.totals import active_params, kv_bytes_per_token, total_params
 from headway.reality import here
+from headway.reality.lab.batch_setup import BatchSetup
 from headway.reality.lab.decoder import random_decoder
-from headway.reality.lab.experiment import Calibration, Child, LabSetup, PredictedPoint, Say
+from headway.reality.lab.experiment import Calibration, Child, PredictedPoint, Say
 from headway.reality.lab.shape import LabShape, model_of
 from headway.reality.measure.decode import DECODE, DecodePoint, as_decoders_multiply, law_s
 from headway.reality.measure.rates import rates_of
@@ -41,17 +42,17 @@ QUARTER = 0.25  # of the steps are faster than the one that counts: others' work
 TWICE = 2.0  # the knee: time per token over that of the largest batch
 
 
-def batches(setup: LabSetup) -> tuple[int, ...]:
+def batches(setup: BatchSetup) -> tuple[int, ...]:
     """Batches of a run."""
-    return setup.batches or (QUICK_BATCHES if setup.quick else BATCHES)
+    return setup.batch or (QUICK_BATCHES if setup.quick else BATCHES)
 
 
-def fitted(setup: LabSetup) -> LabSetup:
+def fitted(setup: BatchSetup) -> BatchSetup:
     """Any setup can be run."""
     return setup
 
 
-def memory(setup: LabSetup) -> Byte:
+def memory(setup: BatchSetup) -> Byte:
     """Bytes of the decoder, twice while it is drawn, and of the cache of the largest batch."""
     model = model_of(setup.shape)
     return 2 * float(total_params(model)) * WORD + max(batches(setup)) * setup.context * float(kv_bytes_per_token(model, WORD))
@@ -60,13 +61,13 @@ def memory(setup: LabSetup) -> Byte:
 # -- predicted --------------------------------------------------------------------------------------------------------------------
 
 
-def calibrate(setup: LabSetup, child: Child) -> Calibration:
+def calibrate(setup: BatchSetup, child: Child) -> Calibration:
     """This machine, measured without a step of the decoder."""
     request = MeasureRequest(threads=setup.threads, cores=cores(), quick=setup.quick)
     return as_decoders_multiply(measured(request, here.host(), child)).as_dict()
 
 
-def predict(setup: LabSetup, calibration: Calibration) -> Iterator[PredictedPoint]:
+def predict(setup: BatchSetup, calibration: Calibration) -> Iterator[PredictedPoint]:
     """Each batch's step and the experts that it touches, then the knee of the time per token."""
     machine = of_dict(calibration)
     rates = rates_of(machine)
@@ -105,7 +106,7 @@ def knee(sizes: Sequence[Number], steps: Sequence[Second]) -> float | None:
     return float(np.exp(x + (np.log(limit) - y) * (x2 - x) / (y2 - y)))
 
 
-def lines(setup: LabSetup, calibration: Calibration) -> dict[str, float]:
+def lines(setup: BatchSetup, calibration: Calibration) -> dict[str, float]:
     """The floor of a step that reads every weight, and the balanced batch, by the board's laws at the measured rates."""
     rates, model = rates_of(of_dict(calibration)), model_of(setup.shape)
     bandwidth = rates.bandwidth * rates.memory
@@ -120,7 +121,7 @@ def lines(setup: LabSetup, calibration: Calibration) -> dict[str, float]:
 # -- measured, in a process of its own --------------------------------------------------------------------------------------------
 
 
-def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say) -> dict[str, Any]:
+def measure(setup: BatchSetup, plan: Sequence[Mapping[str, Any]], say: Say) -> dict[str, Any]:
     """Steps of all batches in turn, so that no batch has the quiet moments for itself; each step has new tokens, and unlike experts."""
     decoder, sizes, clock = random_decoder(setup.shape, setup.seed), batches(setup), clock_of(setup.threads)
     draw = np.random.default_rng(setup.seed)
@@ -184,7 +185,7 @@ def _say_points(plan: Sequence[Mapping[str, Any]], times: Mapping[int, list[floa
             say((place, at, 0.0))
 
 
-def noise(setup: LabSetup, facts: Mapping[str, Any]) -> list[str]:
+def noise(setup: BatchSetup, facts: Mapping[str, Any]) -> list[str]:
     """Steps of one batch that scatter, and other work that took the core."""
     spread, share = facts.get("spread", 0.0), facts.get("share", 1.0)
     reasons = [f"the usual step took {spread:.0%} longer than the fastest quarter"] if spread > QUIET else []

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from headway.core.errors import check_known
-from headway.reality.lab.experiment import Experiment, LabSetup
-from headway.reality.lab.shape import LabShape
+from headway.reality.lab.batch_setup import BatchSetup
+from headway.reality.lab.experiment import Experiment
+from headway.reality.lab.train_setup import TrainSetup
 
 BATCH = Experiment(
     name="batch", title="a weight read that is shared by a batch", claims=("RB-06", "RB-23", "RB-10", "RB-05"), main="step", axis="batch",
     runs="one decode step of a routed decoder at batches from 1 to 1,024, with new tokens in every step",
-    setup=LabSetup(shape=LabShape()), module="headway.reality.lab.batch",
+    setup=BatchSetup(), module="headway.reality.lab.batch",
 )  # fmt: skip
-LIGHT = LabShape(  # whose step takes a small part of an interval
-    layers=2, hidden=128, heads=4, kv_heads=2, head_dim=32, experts=16, per_token=2, expert_width=64, shared_width=128, vocab=512
-)
 TRAINS = Experiment(
     name="trains", title="trains that leave on time, full or not", claims=("TS-05", "TS-04", "TS-13"), main="mean wait", axis="load",
     runs="requests arrive at random; every interval a train takes those that wait, up to its seats, for one real decode step",
-    setup=LabSetup(shape=LIGHT), module="headway.reality.lab.trains",
+    setup=TrainSetup(), module="headway.reality.lab.trains",
 )  # fmt: skip
 EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS)}
 

@@ -6,18 +6,19 @@ has a stated number of threads.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 from headway.core.notes import note
 from headway.core.progress import tell
-from headway.core.units import Byte, Number, Second
+from headway.core.units import Byte, Number
 from headway.reality import threads
-from headway.reality.lab.shape import LabShape
+from headway.reality.lab.shape import SIZES, LabShape
 
 CHILD = "headway.reality.lab.child"
 WIDEST = 2.0  # high end of an interval over its low end, at most
@@ -25,18 +26,19 @@ WIDEST = 2.0  # high end of an interval over its low end, at most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSetup:
-    """What the user may choose of an experiment."""
+    """What the user may choose of every experiment; a class of an experiment adds its own. A field is read from the flag of its name."""
 
-    shape: LabShape
     quick: bool = False
     seed: int = 0
     threads: int = 1
-    context: int = 64  # tokens before each sequence's new one
-    batches: tuple[int, ...] = ()
-    interval: Second = 0.02
-    limit: int = 16
-    requests: int = 2000
-    step: tuple[float, float] | None = None  # seconds of a stated step: its base, and for each rider; None: the decoder's
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """A setup from what `asdict` and JSON made of it: lists are tuples again, sizes a shape."""
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
+        if "shape" in values:
+            values["shape"] = LabShape(**values["shape"])
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +82,14 @@ Say = Callable[[Sequence[float]], None]  # place, value and spread of a point th
 
 
 class ExperimentModule(Protocol):
-    """What the module of an experiment has."""
+    """What the module of an experiment has; one whose machine is measured in a child has `calibration(setup)` for that process as well."""
 
-    def fitted(self, setup: LabSetup) -> LabSetup: ...  # with what --quick makes of it; BadValue where the laws say nothing of it
-    def memory(self, setup: LabSetup) -> Byte: ...
-    def calibrate(self, setup: LabSetup, child: Child) -> Calibration: ...  # the machine, measured without what is predicted
-    def predict(self, setup: LabSetup, calibration: Calibration) -> Iterable[PredictedPoint]: ...
-    def measure(self, setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say) -> dict[str, Any]: ...  # in a process of its own
-    def noise(self, setup: LabSetup, facts: Mapping[str, Any]) -> Sequence[str]: ...  # against a verdict, by what `measure` returned
+    def fitted(self, setup: Any) -> Any: ...  # with what --quick makes of it; BadValue where the laws say nothing of it
+    def memory(self, setup: Any) -> Byte: ...
+    def calibrate(self, setup: Any, child: Child) -> Calibration: ...  # the machine, measured without what is predicted
+    def predict(self, setup: Any, calibration: Calibration) -> Iterable[PredictedPoint]: ...
+    def measure(self, setup: Any, plan: Sequence[Mapping[str, Any]], say: Say) -> dict[str, Any]: ...  # in a process of its own
+    def noise(self, setup: Any, facts: Mapping[str, Any]) -> Sequence[str]: ...  # against a verdict, by what `measure` returned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,12 @@ class Experiment:
     module: str  # that runs it
 
     @property
+    def flags(self) -> frozenset[str]:
+        """Flags that it reads: the fields of its setup, and the sizes of a decoder where it has one."""
+        names = {field.name for field in dataclasses.fields(self.setup)}
+        return frozenset(names | set(SIZES)) - {"shape"} if "shape" in names else frozenset(names)
+
+    @property
     def code(self) -> ExperimentModule:
         """The module that runs it, which loads numpy."""
         return cast("ExperimentModule", importlib.import_module(self.module))
@@ -114,7 +122,7 @@ class LabRun:
     """An experiment as it was run."""
 
     experiment: Experiment
-    setup: LabSetup
+    setup: Any  # of the experiment's own class
     calibration: Calibration
     predictions: Sequence[PredictedPoint]
     digest: str  # SHA-256 of the predictions
@@ -141,6 +149,11 @@ class LabRun:
             "predictions_sha256": self.digest, "calibration": dict(self.calibration), "noise": asdict(self.noise), "facts": self.facts,
             "interrupted": self.interrupted, "points": points,
         }  # fmt: skip
+
+
+def calibrated(name: str, setup: LabSetup, child: Child) -> Calibration:
+    """What the `calibration` of an experiment's module says of this machine, in a process with the setup's threads."""
+    return child(CHILD, {"experiment": name, "job": "calibrate", "setup": asdict(setup)}, setup.threads)
 
 
 def digest(predictions: Sequence[PredictedPoint]) -> str:

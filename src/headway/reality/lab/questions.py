@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from headway.core.question import FlagGroup, FlagRecord, Question, field
 from headway.reality.lab.catalogue import EXPERIMENTS
-from headway.reality.lab.shape import LabShape
+from headway.reality.lab.shape import SIZES, LabShape
 
-SHAPE = tuple(f.name for f in dataclasses.fields(LabShape))
-OF_TRAINS = ("every", "limit", "requests", "step", "serve")
-OF_SERVER = ("port",)
-OF_BATCH = ("batch",)
 MEASURED = ("quick", "save", "requests")  # that say nothing where trains are served
-RUNNING = ("quick", "seed", "threads", "limit_memory", "save", "replace_", "context", *SHAPE, *OF_BATCH, *OF_TRAINS, *OF_SERVER)
+OF_RUNS = frozenset({"limit_memory", "save", "replace_"})  # of every experiment
+OF_SERVER = frozenset({"serve", "port"})  # of the trains
 
 
 class TrainFlags(FlagRecord):
@@ -41,7 +36,7 @@ class Lab(Question):
     )
     groups = (
         FlagGroup(TrainFlags, "trains"),
-        FlagGroup(LabShape, "decoder", searched=SHAPE),
+        FlagGroup(LabShape, "decoder", searched=SIZES),
     )
     subjects = ("experiment",)
     edits = ()
@@ -58,16 +53,28 @@ class Lab(Question):
     replace_ = field(kind="switch", help="write over that file", default=False)
 
     def idle(self) -> dict[str, str]:
-        """What is of an experiment, where none is named; what a server does not do."""
+        """What is of other experiments, or of any where none is named; what a server does not do."""
         unsaved = {} if self.save else {"replace_": "--save FILE.json"}
         if not self.experiment:
-            return dict.fromkeys(RUNNING, f"headway lab {' or '.join(EXPERIMENTS)}")
+            return dict.fromkeys(OF_RUNS, f"headway lab {' or '.join(EXPERIMENTS)}") | _elsewhere("")
         if self.experiment != "trains":
-            return unsaved | dict.fromkeys((*OF_TRAINS, *OF_SERVER), "headway lab trains")
+            return unsaved | _elsewhere(self.experiment)
         served = "headway lab trains --serve"
         idle = dict.fromkeys(MEASURED, "no --serve beside it") if self.serve else {"port": served, "context": served}
         if self.requests and not self.serve:
             idle["quick"] = "no --requests beside it: fewer of them is all that it does to trains"
         if self.step:
-            idle |= dict.fromkeys((*SHAPE, "threads", *["seed"] * self.serve), "no --step beside it: a step that sleeps has no decoder")
-        return unsaved | {"batch": "headway lab batch"} | idle
+            idle |= dict.fromkeys((*SIZES, "threads", *["seed"] * self.serve), "no --step beside it: a step that sleeps has no decoder")
+        return unsaved | _elsewhere("trains") | idle
+
+
+def _readers() -> list[tuple[str, tuple[str, ...]]]:
+    """Every flag that some experiment reads, with the experiments that do."""
+    reads = {name: entry.flags | OF_SERVER if name == "trains" else entry.flags for name, entry in EXPERIMENTS.items()}
+    names = sorted(set().union(*reads.values()))
+    return [(flag, tuple(name for name, flags in reads.items() if flag in flags)) for flag in names]
+
+
+def _elsewhere(experiment: str) -> dict[str, str]:
+    """Flags that an experiment does not read, with those that do."""
+    return {flag: f"headway lab {' or '.join(names)}" for flag, names in _readers() if experiment not in names}

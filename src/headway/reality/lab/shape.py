@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 from headway.core.errors import BadValue
@@ -47,6 +47,9 @@ class LabShape:
             raise BadValue("--per-token", self.per_token, f"at most the {self.experts} experts")
         if not self.experts and not self.shared_width:
             raise BadValue("--shared-width", self.shared_width, "a width, where there are no experts")
+
+
+SIZES = tuple(field.name for field in fields(LabShape))
 
 
 def model_of(shape: LabShape) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from headway.laws.queueing.departures import timetable_wait_s, train_load, train
 from headway.models.totals import kv_bytes_per_token, total_params
 from headway.reality.lab.clock import REAL, Clock
 from headway.reality.lab.decoder import random_decoder
-from headway.reality.lab.experiment import CHILD, WIDEST, Calibration, Child, LabSetup, PredictedPoint, Say
+from headway.reality.lab.experiment import WIDEST, Calibration, Child, PredictedPoint, Say, calibrated
 from headway.reality.lab.platform import Passenger, Platform, TrainRun
 from headway.reality.lab.shape import model_of
+from headway.reality.lab.train_setup import TrainSetup
 from headway.reality.lab.train_work import DecoderStep, StatedStep, TrainWork
 from headway.simulation.timetable import random_timetable
 
@@ -34,21 +35,21 @@ LATE = 0.05  # of an interval: a machine whose usual train leaves later is not q
 WORD = 4.0  # bytes of a number
 
 
-def fitted(setup: LabSetup) -> LabSetup:
+def fitted(setup: TrainSetup) -> TrainSetup:
     """A timetable that stated steps can keep; with --quick as many requests as its time holds."""
-    if setup.step is not None and (longest := setup.step[0] + setup.step[1] * setup.limit) > setup.interval:
-        want = f"a step within --every ({show(setup.interval, 's')}) with all {setup.limit} seats taken"
+    if setup.step is not None and (longest := setup.step[0] + setup.step[1] * setup.limit) > setup.every:
+        want = f"a step within --every ({show(setup.every, 's')}) with all {setup.limit} seats taken"
         raise BadValue("--step", show(longest, "s"), want)
     if not setup.quick:
         return setup
-    request_s = setup.interval / setup.limit * sum(1 / load for load in LOADS)  # seconds of a request at all loads
+    request_s = setup.every / setup.limit * sum(1 / load for load in LOADS)  # seconds of a request at all loads
     if LEAST * request_s > QUICK_S:
-        most = show(setup.interval * QUICK_S / (LEAST * request_s), "s")
-        raise BadValue("--every", show(setup.interval, "s"), f"at most {most} beside --quick with --limit {setup.limit}, or no --quick")
+        most = show(setup.every * QUICK_S / (LEAST * request_s), "s")
+        raise BadValue("--every", show(setup.every, "s"), f"at most {most} beside --quick with --limit {setup.limit}, or no --quick")
     return replace(setup, requests=int(min(setup.requests / 4, QUICK_S / request_s)))
 
 
-def memory(setup: LabSetup) -> Byte:
+def memory(setup: TrainSetup) -> Byte:
     """Bytes of the decoder and of the cache of all seats; a step that is stated has neither."""
     if setup.step is not None:
         return 0.0
@@ -56,29 +57,29 @@ def memory(setup: LabSetup) -> Byte:
     return float(total_params(model)) * WORD + setup.limit * setup.context * float(kv_bytes_per_token(model, WORD))
 
 
-def work(setup: LabSetup, clock: Clock) -> TrainWork:
+def work(setup: TrainSetup, clock: Clock) -> TrainWork:
     """What a train does."""
     if setup.step is not None:
         return StatedStep(*setup.step, clock, setup.shape.vocab)
     return DecoderStep(random_decoder(setup.shape, setup.seed), setup.limit, setup.context)
 
 
-def calibrate(setup: LabSetup, child: Child) -> Calibration:
+def calibrate(setup: TrainSetup, child: Child) -> Calibration:
     """How late sleeps end here."""
-    return child(CHILD, {"experiment": "trains", "job": "sleeps", "setup": asdict(setup)}, setup.threads)
+    return calibrated("trains", setup, child)
 
 
 # -- predicted --------------------------------------------------------------------------------------------------------------------
 
 
-def predict(setup: LabSetup, calibration: Calibration) -> Iterator[PredictedPoint]:
+def predict(setup: TrainSetup, calibration: Calibration) -> Iterator[PredictedPoint]:
     """Waits, fill and the longest response, by load: the law, and how far as many requests scatter around it.
 
     A sleep that ends late is a departure that leaves late.
     """
     late = known(calibration["late_s"], "late_s", "s", "measured", "this machine: how much later than asked its sleeps end")
     interval, seats = (known(value, name, unit, "input", "the experiment") for value, name, unit in (
-        (setup.interval, "interval", "s"), (setup.limit, "seats", "")))  # fmt: skip
+        (setup.every, "interval", "s"), (setup.limit, "seats", "")))  # fmt: skip
     with record():
         for load in LOADS:
             rate = train_rate(known(load, "load", "", "input", "the experiment"), interval, seats)
@@ -89,17 +90,17 @@ def predict(setup: LabSetup, calibration: Calibration) -> Iterator[PredictedPoin
             yield PredictedPoint(quantity=WAIT, claim="TS-05", at=load, unit="s", value=wait, low=low, high=high + late)
             low, high = _ends(fills)
             yield PredictedPoint(quantity=FILL, claim="TS-13", at=load, unit="", value=fill, low=low, high=high)
-            if load == LOADS[0] and _ends(longest)[1] <= setup.interval:  # else some find their train full, and the law is silent
+            if load == LOADS[0] and _ends(longest)[1] <= setup.every:  # else some find their train full, and the law is silent
                 high = worst_latency_s(interval) + late
                 yield PredictedPoint(quantity=WORST, claim="TS-04", at=load, unit="s", value=high - late, low=high / WIDEST, high=high)
 
 
-def scatter(rate: float, setup: LabSetup) -> tuple[list[float], list[float], list[float]]:
+def scatter(rate: float, setup: TrainSetup) -> tuple[list[float], list[float], list[float]]:
     """Mean waits, fills and longest waits of so many requests in timetables that are drawn, not run."""
-    trains = max(2, round(setup.requests / (rate * setup.interval)))
+    trains = max(2, round(setup.requests / (rate * setup.every)))
     waits, fills, longest = [], [], []
     for seed in range(DRAWS):
-        table = random_timetable(rate, setup.interval, setup.limit, trains, seed)
+        table = random_timetable(rate, setup.every, setup.limit, trains, seed)
         single_waits = [boarding.departure_s - boarding.arrival_s for boarding in table.boardings]
         waits.append(statistics.fmean(single_waits))
         longest.append(max(single_waits))
@@ -115,17 +116,17 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 # -- measured, in a process of its own --------------------------------------------------------------------------------------------
 
 
-def sleeps(setup: LabSetup, clock: Clock = REAL) -> dict[str, Any]:
+def calibration(setup: TrainSetup, clock: Clock = REAL) -> dict[str, Any]:
     """How late sleeps end here."""
     late = []
     for _ in range(SLEEPS):
-        due = clock.now() + setup.interval / 10
+        due = clock.now() + setup.every / 10
         clock.sleep_until(due)
         late.append(clock.now() - due)
     return {"late_s": statistics.median(late)}
 
 
-def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock: Clock = REAL) -> dict[str, Any]:
+def measure(setup: TrainSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock: Clock = REAL) -> dict[str, Any]:
     """Each load in turn, its points as they are known; how late departures were, how long steps took."""
     late, steps, most = [], [], []
     expect(len(plan))
@@ -148,14 +149,14 @@ def measure(setup: LabSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock:
     return {"late_s": statistics.median(late), "step_s": statistics.median(steps), "longest_step_s": max(steps), "most_riders": most}
 
 
-def ride(setup: LabSetup, load: float, job: TrainWork, clock: Clock) -> tuple[list[Passenger], list[TrainRun]]:
+def ride(setup: TrainSetup, load: float, job: TrainWork, clock: Clock) -> tuple[list[Passenger], list[TrainRun]]:
     """Requests at a load of the seats, and the trains that took them, those in which the platform was still filling among them."""
-    rate = float(train_rate(load, setup.interval, setup.limit))
+    rate = float(train_rate(load, setup.every, setup.limit))
     draw = np.random.default_rng((setup.seed, round(1000 * load)))
     start = clock.now()
     times = start + np.cumsum(draw.exponential(1 / rate, setup.requests))
     passengers = [Passenger(arrival=time) for time in times.tolist()]
-    platform, trains = Platform(setup.limit, setup.interval, job, clock), list[TrainRun]()
+    platform, trains = Platform(setup.limit, setup.every, job, clock), list[TrainRun]()
     queue = iter(passengers)
     following = [next(queue, None)]
 
@@ -172,8 +173,8 @@ def ride(setup: LabSetup, load: float, job: TrainWork, clock: Clock) -> tuple[li
     return passengers, trains
 
 
-def noise(setup: LabSetup, facts: Mapping[str, Any]) -> list[str]:
+def noise(setup: TrainSetup, facts: Mapping[str, Any]) -> list[str]:
     """Trains that left late, and steps longer than the interval."""
-    late, longest = facts.get("late_s", 0.0) / setup.interval, facts.get("step_s", 0.0) / setup.interval
+    late, longest = facts.get("late_s", 0.0) / setup.every, facts.get("step_s", 0.0) / setup.every
     reasons = [f"the usual train left {late:.0%} of an interval late"] if late > LATE else []
     return [*reasons, *([f"the usual step took {longest:.0%} of an interval"] if longest > 1 else [])]

@@ -1,25 +1,23 @@
-"""Words and picture of `headway lab`: the experiments, the points of one beside their predictions, a server of trains."""
+"""Words and picture of `headway lab`, whatever the experiment: which there are, the points of one beside their predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
-from headway.core.units import show
 from headway.evidence.lecture.chapters import statement
-from headway.reality.lab.batch import lines
 from headway.report.output import Summary
 from headway.report.pictures import frame, plot, scale
 from headway.report.words import Row, interval, number_of, sentence
 
 if TYPE_CHECKING:
-    from headway.reality.lab.experiment import LabRun, LabSetup
+    from headway.reality.lab.experiment import LabRun
     from headway.report.pictures.frame import Picture, View
 
 VIEW = ("quantity", "at", "predicted", "interval", "measured", "each_token", "inside", "claim")
-RISE = 1.05  # of a token's cost over that of batch 1, from which it counts as a rise
 LIST_VIEW = ("experiment", "chapter", "about", "command")
 
 
@@ -32,17 +30,30 @@ def contents(rows: Sequence[Row]) -> Summary:
     return Summary(headline, LIST_VIEW, after)
 
 
+class ExperimentWords(Protocol):
+    """What the module of an experiment's words has; those with more than one picture's panel have `panels` too."""
+
+    def headline(self, run: LabRun, rows: Sequence[Row]) -> str: ...  # of the rows that were measured, without a full stop
+    def below(self, run: LabRun, rows: Sequence[Row]) -> list[str]: ...
+
+
+def words_of(run: LabRun) -> ExperimentWords:
+    """The module `report/lab/NAME.py` of an experiment."""
+    return cast("ExperimentWords", importlib.import_module(f"headway.report.lab.{run.experiment.name}"))
+
+
 def described(run: LabRun, rows: Sequence[Row]) -> Summary:
     """The points of an experiment beside their predictions."""
+    of = words_of(run)
     measured = [row for row in rows if row["measured"] is not None]
     inside = sum(row["inside"] for row in measured)
     if not measured:
         headline = f"{run.experiment.name}: nothing was measured{', it was interrupted' if run.interrupted else ''}."
     elif run.interrupted or run.noise.reasons:
         why = "it was interrupted" if run.interrupted else "the machine was not quiet"
-        headline = sentence(SENTENCES[run.experiment.name](run, measured), f"; no verdict, as {why}")
+        headline = sentence(of.headline(run, measured), f"; no verdict, as {why}")
     else:
-        headline = sentence(SENTENCES[run.experiment.name](run, measured), f"; {inside} of {len(measured)} points lie inside")
+        headline = sentence(of.headline(run, measured), f"; {inside} of {len(measured)} points lie inside")
     people = [
         {key: format_value(row[key], row["unit"]) for key in ("predicted", "measured")}
         | {key: row[key] for key in ("quantity", "claim", "inside")}
@@ -53,54 +64,10 @@ def described(run: LabRun, rows: Sequence[Row]) -> Summary:
     after = [f"{claim}: {statement(claim)}" for claim in dict.fromkeys(row["claim"] for row in rows)]
     if run.noise.reasons:
         after.append(f"Not quiet: {'; '.join(run.noise.reasons)}. {inside} of {len(measured)} points lie inside all the same.")
-    after += BELOW.get(run.experiment.name, lambda run, rows: [])(run, measured)
+    after += of.below(run, measured)
     stopped = "interrupted; " if run.interrupted else ""
     after.append(f"{stopped}{run.date}, {run.machine}; predicted before the first point, sha256 {run.digest[:16]}")
     return Summary(headline, VIEW, after, Listing(people) if people else None)
-
-
-def trains(run: LabRun, rows: Sequence[Row]) -> str:
-    """What the trains did."""
-    wait = next((row for row in rows if row["quantity"] == "mean wait"), None)
-    worst = next((row for row in rows if row["quantity"] == "longest response"), None)
-    interval_text = show(run.setup.interval, "s")
-    if wait is None:
-        return f"Trains left every {interval_text}"
-    measured, predicted = (format_value(wait[key], "s") for key in ("measured", "predicted"))
-    text = f"Requests wait {measured} for a train every {interval_text} ({predicted} predicted)"
-    return text + (f", the longest took {format_value(worst['measured'], 's')}" if worst else "")
-
-
-def batch(run: LabRun, rows: Sequence[Row]) -> str:
-    """How the cost of a token goes with the batch, as it was measured."""
-    steps = sorted((row["at"], row["measured"] / row["at"]) for row in rows if row["quantity"] == "step")
-    if len(steps) < 2:
-        return "One batch was measured"
-    (first, alone), (last, shared) = steps[0], steps[-1]
-    peak, most = max(steps, key=lambda step: step[1])
-    end = f"falls to {format_value(shared, 's')} at batch {last:,.0f}"
-    if most > RISE * alone:
-        rise = f"Cost per token first rises {most / alone:.2g} times, from {format_value(alone, 's')} at batch {first:,.0f}"
-        return f"{rise} to batch {peak:,.0f}, then {end}"
-    return f"Cost per token rises at none of these batches: from {format_value(alone, 's')} at batch {first:,.0f} it {end}"
-
-
-def below_batch(run: LabRun, rows: Sequence[Row]) -> list[str]:
-    """Floor, balanced batch and the shares of experts."""
-    of = lines(run.setup, run.calibration)
-    steps = [row["measured"] for row in rows if row["quantity"] == "step"]
-    counts = [row["measured"] / row["predicted"] - 1 for row in rows if row["quantity"] == "experts touched"]
-    text = f"Every weight read once takes {format_value(of['floor_s'], 's')} (RB-05: {format_value(of['bandwidth'], 'byte/s')})"
-    text += f"; a step of few tokens touches few experts, and took {format_value(min(steps), 's')} at least" if steps else ""
-    balanced = f"Balanced batch {of['balanced']:,.0f} by the board's law: {format_value(of['peak'], 'flop/s')} over that bandwidth, times "
-    far = max(counts, key=abs, default=0.0)
-    touched = [f"Experts touched lie within {abs(far):.1%} of E (1 - (1 - k/E)^B)."] if counts else []
-    balanced += "total over active parameters; the knee is where a token costs twice what it does at the largest batch."
-    return [text + ".", balanced, *touched]
-
-
-SENTENCES: dict[str, Callable[[LabRun, Sequence[Row]], str]] = {"trains": trains, "batch": batch}
-BELOW: dict[str, Callable[[LabRun, Sequence[Row]], list[str]]] = {"batch": below_batch}
 
 
 def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
@@ -136,15 +103,3 @@ def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[R
         ],
         keys=[("measured here", "kv")],
     )  # fmt: skip
-
-
-def serving(setup: LabSetup, port: int) -> str:
-    """Where the trains are served."""
-    interval_text, step = show(setup.interval, "s"), "the decoder's step" if setup.step is None else "a stated step"
-    seats = f"{setup.limit} seats of {setup.context:,} tokens"
-    return f"trains every {interval_text} with {seats} and {step} at http://127.0.0.1:{port}/v1 (Ctrl-C ends it)"
-
-
-def served(counts: Mapping[str, Any]) -> str:
-    """What was served."""
-    return f"Served {counts.get('requests', 0):,} requests, {counts.get('tokens', 0):,} tokens, {counts.get('departures', 0):,} departures."
