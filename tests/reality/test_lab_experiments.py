@@ -155,7 +155,7 @@ def test_a_late_machine_gives_no_verdict():
 def test_a_file_is_kept_whole_written_over_only_with_replace_and_checked_before_anything_is_measured(cli: Cli, tmp_path: Path, monkeypatch):
     path = tmp_path / "run.json"
     fake, real = FakeChild(), frame.run
-    monkeypatch.setattr(frame, "run", lambda *args: real(*args, child=fake))
+    monkeypatch.setattr(frame, "run", lambda *args, **more: real(*args, **more, child=fake))
     command = ("lab", "trains", "--quick", "--step", "1ms+0.1ms", "--save", str(path))
     assert cli(*command).status == 0 and json.loads(path.read_text())["points"][0]["measured"]
     again = cli(*command)
@@ -168,8 +168,8 @@ def test_points_that_cannot_be_kept_are_answered(cli: Cli, tmp_path: Path, monke
     fake, real, folder = FakeChild(), frame.run, tmp_path / "folder"
     folder.mkdir()
 
-    def run(*args: Any) -> Any:
-        result = real(*args, child=fake)
+    def run(*args: Any, **more: Any) -> Any:
+        result = real(*args, **more, child=fake)
         shutil.rmtree(folder)
         return result
 

@@ -12,7 +12,8 @@ from support.web_server import Visit, small
 
 pytestmark = pytest.mark.slow  # a browser
 
-VIEWS = [(page["name"], view["name"]) for page in pages.document() for view in page.get("view", ()) if not view.get("upload")]
+VIEWS = [(page["name"], view["name"]) for page in pages.document() for view in page.get("view", ())
+         if not view.get("upload") and not view.get("waits")]  # fmt: skip
 FAULT = {"status": 422, "content_type": "application/json", "body": '{"error": "no such thing"}'}
 # All that is seen of an answer and is not dimmed: words, drawings and controls, however deep; but not the state of the search.
 UNDIMMED = """(root) => {

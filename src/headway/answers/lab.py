@@ -19,6 +19,7 @@ from headway.core.errors import INTERRUPTED, BadFile, BadValue
 from headway.core.files import check_output, save
 from headway.core.listing import Listing, clean, computed, place_of
 from headway.core.notes import note
+from headway.core.progress import draft
 from headway.core.units import parse, show
 from headway.evidence.lecture.chapters import chapter_of, statement
 from headway.reality import here, threads
@@ -55,7 +56,8 @@ def run(args: Lab) -> output.Answer:
              "noise": Noise(load=load, cores=cores())}  # fmt: skip
     if "threads" not in args.idle():
         note(f"{show(setup.threads, '')} thread{'s' * (setup.threads > 1)} of the library that multiplies, on {cores()} cores: --threads")
-    lab_run = frame.run(subject, setup, about, functools.partial(_keep, args.save))
+    keep = functools.partial(_keep, args.save)
+    lab_run = frame.run(subject, setup, about, keep, follow=lambda lab_run: draft(lambda: _answer(lab_run)))
     lab_run.noise = dataclasses.replace(lab_run.noise, reasons=tuple(_reasons(lab_run)))
     answer = _answer(lab_run)
     try:

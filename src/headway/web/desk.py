@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import shutil
+import signal
 import struct
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from headway.web.turns import QUICK_S, Peer, Turn, Turns
 
 WAIT_S = 20.0  # for a turn
 LIGHT_S, HEAVY_S = 10.0, 120.0  # a question is stopped after these
+ON_THE_WAY = {"progress", "draft"}  # messages before the answer
 SLOTS = 2  # searches and simulations at a time, over all clients
 START_S = 60.0
 SPARE_AFTER_S = 1.5  # a worker for searches starts when the first page stands
@@ -58,8 +60,8 @@ class WorkerProcess:
             raise EOFError from None
 
     async def answer(self) -> dict[str, Any]:
-        """The frame after those of progress."""
-        while "progress" in (message := await self.read()):
+        """The frame after those on the way to it."""
+        while ON_THE_WAY & (message := await self.read()).keys():
             pass
         return message
 
@@ -70,9 +72,9 @@ class WorkerProcess:
         await self.inward.drain()
 
     def end(self) -> None:
-        """Stop it at once, whatever it does."""
+        """Stop it at once, whatever it does, and the processes that measure for it."""
         with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self.process.kill()
 
 
 async def started(folder: str) -> WorkerProcess:
@@ -263,7 +265,7 @@ class Desk:
             end = asyncio.get_running_loop().time() + HEAVY_S
             while not is_answered:
                 message = await asyncio.wait_for(worker.read(), end - asyncio.get_running_loop().time())
-                is_answered = "progress" not in message
+                is_answered = not ON_THE_WAY & message.keys()
                 yield message
         except (TimeoutError, EOFError, OSError):
             text = f"this took longer than {HEAVY_S:g} s, or more memory than a page may take: use the command line"

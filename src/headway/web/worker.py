@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import json
 import os
 import shlex
@@ -22,6 +23,7 @@ from typing import Any, BinaryIO
 from headway.cli.command import command
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import watched
+from headway.report.result import Result
 from headway.web import board
 from headway.web.question import PageQuestion, check_size, question
 from headway.web.reply import explanation, reply
@@ -29,6 +31,7 @@ from headway.web.single_file import document
 
 MOST_RESULTS = 2  # results that numbers of the page can still be explained from
 LEAST_PAUSE_S = 0.1  # between two messages of progress
+DRAFT_PAUSE_S = 1.0  # between two drafts of an answer
 MOST_MEMORY = 8 << 30  # bytes of address space
 
 
@@ -74,7 +77,7 @@ class Worker:
             check_size(query)
             if query.upload and not self.has_folder:
                 raise HeadwayError("a dropped file cannot be read, since no folder for it can be written: set TMPDIR")
-            with watched(self._progress()), _uploaded(query):
+            with watched(self._progress(), reader=self._drafts(query)), _uploaded(query):
                 self.results[query.key] = command(shlex.join(query.argv()))
         self.results.move_to_end(query.key)
         while len(self.results) > MOST_RESULTS:
@@ -93,6 +96,20 @@ class Worker:
                 write_frame(self.pipe, {"progress": [count_done, max(expected, count_done)]})
 
         return listen
+
+
+    def _drafts(self, query: PageQuestion) -> Callable[[Callable[[], Any]], None]:
+        """Whoever asked sees the answer as it grows."""
+        told = 0.0
+        wanted = dataclasses.replace(query, parts=tuple(part for part in ("answer", "table", "pictures") if part in query.parts))
+
+        def read(make: Callable[[], Any]) -> None:
+            nonlocal told
+            if time.monotonic() - told > DRAFT_PAUSE_S:
+                write_frame(self.pipe, {"draft": reply(wanted, Result(make(), ["headway", *query.argv()]))})
+                told = time.monotonic()
+
+        return read
 
 
 @contextlib.contextmanager

@@ -131,6 +131,7 @@ class LabRun:
     noise: Noise
     points: dict[int, MeasuredPoint] = field(default_factory=dict)  # by the place of their prediction
     facts: dict[str, Any] = field(default_factory=dict)  # what the process that measured says at its end
+    is_running: bool = True
     interrupted: bool = False
 
     def is_inside(self, place: int) -> bool | None:
@@ -174,10 +175,14 @@ def sharp(predictions: Iterable[PredictedPoint]) -> list[PredictedPoint]:
 Keep = Callable[[Mapping[str, Any]], None]
 
 
-def run(experiment: Experiment, setup: LabSetup, about: Mapping[str, Any], keep: Keep, child: Child = threads.in_child) -> LabRun:
+def run(
+    experiment: Experiment, setup: LabSetup, about: Mapping[str, Any], keep: Keep, child: Child = threads.in_child,
+    follow: Callable[[LabRun], None] = lambda run: None,
+) -> LabRun:  # fmt: skip
     """Calibrate, predict, write the prediction down, measure; an interrupt keeps the points so far.
 
-    `about` are date, machine and noise of the run; `keep` is told of the run before its first point and after its last.
+    `about` are date, machine and noise of the run; `keep` is told of the run before its first point and after its last, `follow` of the
+    run at every point.
     """
     request = {"experiment": experiment.name, "setup": asdict(setup)}
     tell(f"{experiment.name}: the machine first, before the prediction")
@@ -187,14 +192,17 @@ def run(experiment: Experiment, setup: LabSetup, about: Mapping[str, Any], keep:
         experiment=experiment, setup=setup, calibration=calibration, predictions=predictions, digest=digest(predictions), **about
     )
     keep(lab_run.document())
+    follow(lab_run)
     tell(f"{len(predictions)} points predicted before the first is measured: sha256 {lab_run.digest}")
 
     def hear(part: Sequence[Number]) -> None:
         lab_run.points[int(part[0])] = MeasuredPoint(value=part[1], spread=part[2])
+        follow(lab_run)
 
     try:
         plan = [prediction.plain() for prediction in predictions]
         lab_run.facts = child(CHILD, request | {"job": "measure", "plan": plan}, setup.threads, hear)
     except KeyboardInterrupt:
         lab_run.interrupted = True
+    lab_run.is_running = False
     return lab_run

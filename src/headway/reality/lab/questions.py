@@ -18,7 +18,7 @@ class TrainFlags(FlagRecord):
     limit = field(word="N", integer=True, low=1, open_low=False, high=4096, help="seats of a train, which limit the batch (default 16)")
     requests = field(word="N", integer=True, low=100, open_low=False, high=1_000_000, help="requests of each load (default 2,000)")
     step = field(kind="text", word="BASE+SLOPE", help="a step that sleeps, such as 2ms+0.5ms: base and each rider (default: the decoder's)")
-    serve = field(kind="switch", help="serve the trains over HTTP on this machine, in OpenAI's protocol, until stopped", default=False)
+    serve = field(kind="act", help="serve the trains over HTTP on this machine, in OpenAI's protocol, until stopped", default=False)
     port = field(word="N", integer=True, low=0, high=65535, open_low=False, help="port of --serve, 0 for a free one (default 8000)")
 
 
@@ -39,6 +39,7 @@ class Lab(Question):
         FlagGroup(LabShape, "decoder", searched=SIZES),
     )
     subjects = ("experiment",)
+    refresh = "on release"
     edits = ()
     no_edits = "a verb about a machine or a model; lab measures this machine, with a decoder of its own"
     progress = "points measured"

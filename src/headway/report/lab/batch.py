@@ -22,11 +22,10 @@ def headline(run: LabRun, rows: Sequence[Row]) -> str:
         return "One batch was measured"
     (first, alone), (last, shared) = steps[0], steps[-1]
     peak, most = max(steps, key=lambda step: step[1])
-    end = f"falls to {format_value(shared, 's')} at batch {last:,.0f}"
+    end = f"from {format_value(alone, 's')} at batch {first:,.0f} to {format_value(shared, 's')} at {last:,.0f}"
     if most > RISE * alone:
-        rise = f"Cost per token first rises {most / alone:.2g} times, from {format_value(alone, 's')} at batch {first:,.0f}"
-        return f"{rise} to batch {peak:,.0f}, then {end}"
-    return f"Cost per token rises at none of these batches: from {format_value(alone, 's')} at batch {first:,.0f} it {end}"
+        return f"Cost per token rises {most / alone:.2g} times to batch {peak:,.0f}, then falls: {end}"
+    return f"Cost per token falls {end}, and is at no batch above the first"
 
 
 def below(run: LabRun, rows: Sequence[Row]) -> list[str]:

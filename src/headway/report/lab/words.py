@@ -48,12 +48,15 @@ def described(run: LabRun, rows: Sequence[Row]) -> Summary:
     measured = [row for row in rows if row["measured"] is not None]
     inside = sum(row["inside"] for row in measured)
     if not measured:
-        headline = f"{run.experiment.name}: nothing was measured{', it was interrupted' if run.interrupted else ''}."
+        state = "none is measured yet" if run.is_running else "nothing was measured" + ", it was interrupted" * run.interrupted
+        headline = f"{run.experiment.name}: {number_of(len(rows), 'point')} predicted, {state}."
+    elif run.is_running:
+        headline = sentence(of.headline(run, measured), last=f"; {len(measured)} of {len(rows)} points are measured")
     elif run.interrupted or run.noise.reasons:
         why = "it was interrupted" if run.interrupted else "the machine was not quiet"
-        headline = sentence(of.headline(run, measured), f"; no verdict, as {why}")
+        headline = sentence(of.headline(run, measured), last=f"; no verdict, as {why}")
     else:
-        headline = sentence(of.headline(run, measured), f"; {inside} of {len(measured)} points lie inside")
+        headline = sentence(of.headline(run, measured), last=f"; {inside} of {len(measured)} points lie inside")
     people = [
         {key: format_value(row[key], row["unit"]) for key in ("predicted", "measured")}
         | {key: row[key] for key in ("quantity", "claim", "inside")}
@@ -80,6 +83,7 @@ def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
         panels.append([_panel(run, points, "step over batch: what each token takes", lambda row: 1 / row["at"])])
     measured = [row for row in rows if row["measured"] is not None]
     inside, stopped = sum(row["inside"] for row in measured), "interrupted: " * run.interrupted
+    stopped = "under way: " if run.is_running else stopped
     title = f"{stopped}{inside} of {len(measured)} measured points lie in the interval that was predicted"
     quiet = f"; the machine was not quiet ({'; '.join(run.noise.reasons)})" if run.noise.reasons else ""
     caption = f"The band is the interval that was predicted, written down before the first point{quiet}."

@@ -28,8 +28,8 @@ export const board = (kind, asked) => ask({ kind, ...asked });
 let running = null;
 export const cancel = () => { running?.abort(); running = null; };
 
-// A run: `progress(done, of)` is called as it goes; the promise is the answer. A new run cancels the one before.
-export async function run(question, progress, tries = 6) {
+// A run: `progress(done, of)` is called as it goes, `drafted(answer)` with the answer so far; the promise is the answer. A new run cancels the one before.
+export async function run(question, progress, drafted, tries = 6) {
   cancel();
   const mine = new AbortController();
   running = mine;
@@ -38,7 +38,7 @@ export async function run(question, progress, tries = 6) {
   if (response.status === 503 && tries > 0) { // the run before is still being stopped
     await new Promise((resolve) => setTimeout(resolve, 250));
     if (running !== mine) throw new DOMException('replaced', 'AbortError');
-    return run(question, progress, tries - 1);
+    return run(question, progress, drafted, tries - 1);
   }
   if (!response.ok) return answered(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -52,6 +52,7 @@ export async function run(question, progress, tries = 6) {
     for (const message of messages) {
       const event = JSON.parse(message.replace(/^data: /, ''));
       if (event.progress) progress?.(...event.progress);
+      if (event.draft) drafted?.(event.draft);
       if (event.error) throw new Fault(event.error);
       if (event.answer) { if (running === mine) running = null; return event.answer; }
     }

@@ -88,12 +88,23 @@ export class View {
 
   show(state) {
     this.form.set(state);
-    return this.answerNow();
+    return this.view.waits ? this.offer() : this.answerNow();
   }
 
   settled() {
     this.pushed(this.form.get());
-    return this.answerNow();
+    return this.view.waits ? this.offer() : this.answerNow();
+  }
+
+  // What takes the machine for a while begins when it is told to.
+  offer() {
+    this.asked += 1; // whatever runs belongs to other inputs
+    cancel();
+    this.parts.look();
+    this.answer.setAttribute('aria-busy', 'false');
+    if (!this.headline.textContent) this.headline.textContent = this.view.waits;
+    replace(this.progress, el('button', { type: 'button', class: 'begin', onclick: () => this.answerNow() }, 'Run it'));
+    this.progress.hidden = false;
   }
 
   // While a slider moves: a live view asks itself, a plan asks its own layout; the rest waits for the release.
@@ -137,14 +148,25 @@ export class View {
     this.answer.setAttribute('aria-busy', 'true');
     this.waiting();
     try {
-      const answer = await (this.view.heavy ? run(question, (done, total) => { if (isLast()) this.showProgress(done, total); }) : ask(question));
+      const progress = (done, total) => { if (isLast()) this.showProgress(done, total); };
+      const drafted = (answer) => { if (isLast()) this.showDraft(answer, of, isLast); };
+      const answer = await (this.view.heavy ? run(question, progress, drafted) : ask(question));
       if (isLast()) await this.showAnswer(answer, question, of, isLast);
     } catch (error) { if (isLast()) this.say(error, of); } finally {
       if (isLast()) {
-        this.progress.hidden = true;
+        if (this.view.waits) this.offer(); else this.progress.hidden = true;
         this.answer.setAttribute('aria-busy', 'false');
       }
     }
+  }
+
+  // The answer as far as it is measured: nothing of it unfolds yet, since to ask would end the run.
+  async showDraft(answer, of, isLast) {
+    this.headline.textContent = answer.answer;
+    const { columns, rows } = answer.table;
+    replace(this.rest, wide('Table of the numbers so far', table(columns, rows, (cell) => cell.text)));
+    this.parts.show(of, this.headline, this.rest);
+    await this.showPictures(answer, of, isLast);
   }
 
   // What went wrong with these inputs; what stands below belongs to those before.
@@ -157,7 +179,7 @@ export class View {
 
   waiting() {
     if (!this.view.heavy) return;
-    const stop = el('button', { type: 'button', onclick: () => { cancel(); this.progress.hidden = true; } }, 'Cancel');
+    const stop = el('button', { type: 'button', onclick: () => { cancel(); if (this.view.waits) this.offer(); else this.progress.hidden = true; } }, 'Cancel');
     this.bar = el('progress', { 'aria-label': 'Progress' });
     this.count = el('span', { class: 'quiet' }, 'searching');
     replace(this.progress, this.bar, this.count, stop);
