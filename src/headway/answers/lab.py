@@ -108,7 +108,8 @@ def _value(args: Lab, name: str, usual: Any) -> Any:
     if name == "step":
         return _step(text)
     if isinstance(usual, tuple):
-        return tuple(map(int, schema.several(schema.axis(str(text), args.flags()[name].field, args.flags()[name].word)[0])))
+        flag = args.flags()[name]
+        return tuple(map(int if flag.field.integer else float, schema.several(schema.axis(str(text), flag.field, flag.word)[0])))
     return text if isinstance(usual, str) else _number(args, name, usual)
 
 

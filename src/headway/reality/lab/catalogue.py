@@ -5,6 +5,7 @@ from __future__ import annotations
 from headway.core.errors import check_known
 from headway.reality.lab.batch_setup import BatchSetup
 from headway.reality.lab.experiment import Experiment
+from headway.reality.lab.tier_setup import TierSetup
 from headway.reality.lab.train_setup import TrainSetup
 
 BATCH = Experiment(
@@ -17,7 +18,13 @@ TRAINS = Experiment(
     runs="requests arrive at random; every interval a train takes those that wait, up to its seats, for one real decode step",
     setup=TrainSetup(), module="headway.reality.lab.trains",
 )  # fmt: skip
-EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS)}
+TIERS = Experiment(
+    name="tiers", title="a cache that is kept in memory, in a file, in a slow file, or made again", claims=("KT-03", "KT-01", "KT-12"),
+    main="hits", axis="time to live", axis_unit="s",
+    runs="conversations come back after random pauses; their KV cache moves down three tiers as it ages, and is loaded or made again",
+    setup=TierSetup(), module="headway.reality.lab.tiers",
+)  # fmt: skip
+EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, TIERS)}
 
 
 def experiment(name: str) -> Experiment:

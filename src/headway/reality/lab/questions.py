@@ -22,6 +22,15 @@ class TrainFlags(FlagRecord):
     port = field(word="N", integer=True, low=0, high=65535, open_low=False, help="port of --serve, 0 for a free one (default 8000)")
 
 
+class TierFlags(FlagRecord):
+    """Tiers of a cache."""
+
+    ttl = field("s", bare="s", help="times to live in memory, file and slow file (default 1min,5min,1h)", low=1e-3, high=1e9)
+    pause = field("s", bare="s", help="mean pauses of conversations, each as likely (default 1min,30min)", low=1e-3, high=1e9)
+    throttle = field("byte/s", help="rate of the slow file (default 100 MB/s)", low=1e6, open_low=False, high=1e9)
+    machine_price = field("USD/s", bare="USD/h", word="USD/h", help="what this machine costs (default $0.05/h, assumed)", high=10.0)
+
+
 class Lab(Question):
     """The lecture running on this machine: experiments with a small real decoder, each beside what was predicted of it."""
 
@@ -33,9 +42,11 @@ class Lab(Question):
         ("batch", "a routed decoder at batches from 1 to 1,024: step, cost of a token, experts touched, the knee"),
         ("trains", "random arrivals and a departure every interval: waits, seats taken, the longest response"),
         ("trains --serve", "the same trains as a server that speaks OpenAI's protocol"),
+        ("tiers", "a KV cache in memory, file and slow file: found, loaded, made again, held, what it would have to ask"),
     )
     groups = (
         FlagGroup(TrainFlags, "trains"),
+        FlagGroup(TierFlags, "tiers"),
         FlagGroup(LabShape, "decoder", searched=SIZES),
     )
     subjects = ("experiment",)
@@ -43,7 +54,7 @@ class Lab(Question):
     edits = ()
     no_edits = "a verb about a machine or a model; lab measures this machine, with a decoder of its own"
     progress = "points measured"
-    experiment = field(choices=tuple(EXPERIMENTS), place="?", help="batch or trains; none: a list of them")
+    experiment = field(choices=tuple(EXPERIMENTS), place="?", help="its name; none: a list of them")
     batch = field(integer=True, low=1, open_low=False, high=65536, help="batches of `lab batch` (default 1..1024*2)")
     quick = field(kind="switch", help="fewer points and rounds: under 20 s", default=False)
     seed = field(integer=True, open_low=False, high=2**31, help="seed of weights, arrivals and tokens (default 0)")

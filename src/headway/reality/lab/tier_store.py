@@ -24,16 +24,17 @@ MEMORY, FILE, SLOW = "memory", "file", "slow file"
 NAMES = (MEMORY, FILE, SLOW)
 
 
-class Tier(Protocol):
+class BlockTier(Protocol):
     """Where blocks of bytes lie."""
 
     seconds: Callable[[], Second]  # the clock by which its work counts
 
     def write(self, block: Array) -> Any: ...  # a handle
     def read(self, handle: Any, shape: Sequence[int]) -> Array: ...
+    def drop(self, handle: Any) -> None: ...
 
 
-class MemoryTier:
+class MemoryBlocks:
     """Blocks in memory, read in place."""
 
     seconds = staticmethod(time.thread_time)  # of this thread: others' work does not count
@@ -46,8 +47,11 @@ class MemoryTier:
         """The block itself, which is copied where it is used."""
         return handle
 
+    def drop(self, handle: Array) -> None:
+        """Nothing to give back but memory."""
 
-class FileTier:
+
+class FileBlocks:
     """Blocks in files without names, which the system keeps in its page cache."""
 
     seconds = staticmethod(time.thread_time)
@@ -55,18 +59,22 @@ class FileTier:
     def write(self, block: Array) -> IO[bytes]:
         """A file of its own."""
         file = cast("IO[bytes]", tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 (open as long as its block is held)
-        file.write(memoryview(block).cast("B"))
+        file.write(block.data.cast("B"))
         return file
 
     def read(self, handle: IO[bytes], shape: Sequence[int]) -> Array:
         """The bytes of a file, into memory of their own."""
         block = np.empty(shape, np.float32)
         handle.seek(0)
-        cast("Any", handle).readinto(memoryview(block).cast("B"))
+        cast("Any", handle).readinto(block.data.cast("B"))
         return block
 
+    def drop(self, handle: IO[bytes]) -> None:
+        """A file without a name is gone once it is closed."""
+        handle.close()
 
-class SlowTier(FileTier):
+
+class SlowFileBlocks(FileBlocks):
     """Such files, synced, and as slow as stated: what the device does faster is slept."""
 
     def __init__(self, rate: BytePerSecond, clock: Clock = REAL) -> None:
@@ -88,9 +96,9 @@ class SlowTier(FileTier):
         return block
 
 
-def tiers(rate: BytePerSecond, clock: Clock = REAL) -> tuple[Tier, Tier, Tier]:
+def tiers(rate: BytePerSecond, clock: Clock = REAL) -> tuple[BlockTier, BlockTier, BlockTier]:
     """The three, fastest first."""
-    return MemoryTier(), FileTier(), SlowTier(rate, clock)
+    return MemoryBlocks(), FileBlocks(), SlowFileBlocks(rate, clock)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,16 +110,17 @@ class StoredCache:
     bytes: Byte
     tier: int
     since: Second
-    written: Second  # when it was kept, from which its times to live count
+    start: Second  # when it was kept, from which its times to live count
 
 
 @dataclass(slots=True, kw_only=True)
 class TierUse:
     """What a tier did."""
 
-    found: int = 0
+    hits: int = 0
     loaded_tokens: int = 0
     load_s: Second = 0.0
+    loads: list[float] = field(default_factory=list)  # seconds of a token, of each load
     written_bytes: Byte = 0.0
     held_byte_s: float = 0.0  # bytes times the traffic's seconds that they lay here
 
@@ -120,9 +129,9 @@ class TierUse:
 class TierStore:
     """Caches by conversation; `now` is always the traffic's clock, which never goes back."""
 
-    tiers: Sequence[Tier]
+    tiers: Sequence[BlockTier]
     lives: Sequence[Second]  # from when it was kept until it leaves each tier
-    held: dict[int, StoredCache] = field(default_factory=dict)
+    caches: dict[int, StoredCache] = field(default_factory=dict)
     due: list[tuple[Second, int, Second]] = field(default_factory=list)  # when the next move of a conversation's cache is due
     uses: list[TierUse] = field(default_factory=lambda: [TierUse() for _ in NAMES])
 
@@ -131,51 +140,51 @@ class TierStore:
         end = int(cache.lengths[0])
         block = np.stack((cache.keys[:, 0, :, :end], cache.values[:, 0, :, :end]))
         self._leave(conversation, now)
-        entry = StoredCache(handle=self.tiers[0].write(block), shape=block.shape, bytes=block.nbytes, tier=0, since=now, written=now)
-        self.held[conversation] = entry
+        entry = StoredCache(handle=self.tiers[0].write(block), shape=block.shape, bytes=block.nbytes, tier=0, since=now, start=now)
+        self.caches[conversation] = entry
         self.uses[0].written_bytes += entry.bytes
         heapq.heappush(self.due, (now + self.lives[0], conversation, now))
 
     def load(self, conversation: int, cache: KeyValueCache, now: Second) -> int | None:
         """Fill `cache` with what is held of a conversation; the tier where it lay, None where nothing is held."""
         self.age(now)
-        if (entry := self.held.get(conversation)) is None:
+        if (entry := self.caches.get(conversation)) is None:
             return None
         tier, use = self.tiers[entry.tier], self.uses[entry.tier]
         begin = tier.seconds()
         tokens = fill(cache, tier.read(entry.handle, entry.shape))
-        use.load_s += tier.seconds() - begin
-        use.found, use.loaded_tokens = use.found + 1, use.loaded_tokens + tokens
+        seconds = tier.seconds() - begin
+        use.load_s, use.loads = use.load_s + seconds, [*use.loads, seconds / tokens]
+        use.hits, use.loaded_tokens = use.hits + 1, use.loaded_tokens + tokens
         return entry.tier
 
     def age(self, now: Second) -> None:
         """Every move that is due by now, in the order of its time: a tier down, or out of the last."""
         while self.due and self.due[0][0] <= now:
-            moment, conversation, written = heapq.heappop(self.due)
-            entry = self.held.get(conversation)
-            if entry is None or entry.written != written:  # it was kept again since
+            moment, conversation, start = heapq.heappop(self.due)
+            entry = self.caches.get(conversation)
+            if entry is None or entry.start != start:  # it was kept again since
                 continue
             below = entry.tier + 1
             handle = self.tiers[below].write(self.tiers[entry.tier].read(entry.handle, entry.shape)) if below < len(self.tiers) else None
             self._leave(conversation, moment)
             if handle is not None:
-                self.held[conversation] = StoredCache(
-                    handle=handle, shape=entry.shape, bytes=entry.bytes, tier=below, since=moment, written=written
+                self.caches[conversation] = StoredCache(
+                    handle=handle, shape=entry.shape, bytes=entry.bytes, tier=below, since=moment, start=start
                 )
                 self.uses[below].written_bytes += entry.bytes
-                heapq.heappush(self.due, (written + self.lives[below], conversation, written))
+                heapq.heappush(self.due, (start + self.lives[below], conversation, start))
 
     def _leave(self, conversation: int, now: Second) -> None:
         """Count how long a cache lay in its tier, and give its room back."""
-        if (entry := self.held.pop(conversation, None)) is not None:
+        if (entry := self.caches.pop(conversation, None)) is not None:
             self.uses[entry.tier].held_byte_s += entry.bytes * (now - entry.since)
-            if entry.tier:
-                entry.handle.close()
+            self.tiers[entry.tier].drop(entry.handle)
 
 
 def fill(cache: KeyValueCache, block: Array) -> int:
     """Keys and values of a block into the first sequence of a cache; their tokens."""
-    tokens = block.shape[4 - 1]
+    tokens = block.shape[3]
     cache.keys[:, 0, :, :tokens], cache.values[:, 0, :, :tokens] = block[0], block[1]
     cache.lengths[0] = tokens
     return tokens

@@ -61,16 +61,22 @@ def described(run: LabRun, rows: Sequence[Row]) -> Summary:
         {key: format_value(row[key], row["unit"]) for key in ("predicted", "measured")}
         | {key: row[key] for key in ("quantity", "claim", "inside")}
         | {"each_token": format_value(row["measured"] / row["at"], "s") if row["quantity"] == "step" and row["measured"] else None}
-        | {"at": f"{run.experiment.axis} {row['at']:g}", "interval": interval(row["predicted_lo"], row["predicted_hi"], row["unit"])}
+        | {"at": f"{run.experiment.axis} {_place(run, row)}", "interval": interval(row["predicted_lo"], row["predicted_hi"], row["unit"])}
         for row in rows
     ]
-    after = [f"{claim}: {statement(claim)}" for claim in dict.fromkeys(row["claim"] for row in rows)]
+    after = [f"{claim}: {statement(claim)}" for claim in dict.fromkeys(row["claim"] for row in rows) if claim]
     if run.noise.reasons:
         after.append(f"Not quiet: {'; '.join(run.noise.reasons)}. {inside} of {len(measured)} points lie inside all the same.")
     after += of.below(run, measured)
     stopped = "interrupted; " if run.interrupted else ""
     after.append(f"{stopped}{run.date}, {run.machine}; predicted before the first point, sha256 {run.digest[:16]}")
     return Summary(headline, VIEW, after, Listing(people) if people else None)
+
+
+def _place(run: LabRun, row: Row) -> str:
+    """Where a point lies on the axis."""
+    unit = run.experiment.axis_unit
+    return format_value(row["at"], unit) if unit else f"{row['at']:g}"
 
 
 def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
@@ -97,7 +103,8 @@ def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[R
         {"x": row["at"]} | {name: None if row[key] is None else row[key] * factor(row) for name, key in keys.items()} for row in points
     ]
     dots = [point for point in curve if point["measured"] is not None]
-    x = scale.AxisScale(run.experiment.axis, [point["x"] for point in curve], room=0.05, base=2 if len(curve) > 5 else 10)
+    base = 2 if len(curve) > 5 else 10
+    x = scale.AxisScale(run.experiment.axis, [point["x"] for point in curve], run.experiment.axis_unit, room=0.05, base=base)
     return plot.Plot(
         name=heading.partition(" ")[0] + str(len(heading)), heading=heading, x=x,
         y=scale.AxisScale("", [point[name] for point in curve for name in ("low", "high", "measured")], points[0]["unit"]),
