@@ -22,10 +22,10 @@ def headline(run: LabRun, rows: Sequence[Row]) -> str:
     points = {(row["quantity"], row["at"]): row["measured"] for row in rows}
     shares = [(ttl, share) for ttl in run.setup.ttl if (share := points.get(("hits", ttl))) is not None]
     if not shares:
-        return "No conversation came back yet"
+        return "Conversations come back; what they find is known at the end"
     text = ", ".join(f"{share:.0%} within {show(ttl, 's')}" for ttl, share in shares)
     saved = points.get(("time saved", run.setup.ttl[-1]))
-    return f"Returns find their cache: {text}" + ("" if saved is None else f"; that saves {saved:.0%} of the time to make it again")
+    return f"Returns find their cache: {text}" + ("" if saved is None else f", and save {saved:.0%} of the time")
 
 
 def below(run: LabRun, rows: Sequence[Row]) -> list[str]:
