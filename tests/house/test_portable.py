@@ -41,6 +41,7 @@ GUARDED = {
     ("core.cores", "os.sched_getaffinity"): "asked for with hasattr: elsewhere all cores count",
     ("core.cores", "/sys/fs/cgroup/cpu.max"): "read where it is there: a process without such a limit has none",
     ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"): "as above", ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"): "as above",
+    ("reality.lab.workers", "/dev/shm"): "asked about where it is there: other systems limit shared memory otherwise",
     ("answers.lab", "os.getloadavg"): "asked for with hasattr: elsewhere the load is not known",
     ("study.lock", "/proc/self/ns/pid"): "within suppress(OSError): without it the network card names the machine",
     ("study.lock", "/proc/sys/kernel/random/boot_id"): "as above",

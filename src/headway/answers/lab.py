@@ -166,7 +166,8 @@ def _reasons(lab_run: LabRun) -> list[str]:
 def _answer(lab_run: LabRun) -> output.Answer:
     entry = lab_run.experiment
     rows = [
-        {"experiment": entry.name, "quantity": prediction.quantity, "claim": prediction.claim, "axis": entry.axis, "at": prediction.at,
+        {"experiment": entry.name, "quantity": prediction.quantity, "claim": prediction.claim,
+         "axis": prediction.axis or entry.axis, "at": prediction.at,
          "unit": prediction.unit, "predicted": prediction.value, "predicted_lo": prediction.low, "predicted_hi": prediction.high,
          "measured": point.value if (point := lab_run.points.get(place)) else None, "spread": point.spread if point else None,
          "inside": lab_run.is_inside(place)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headway.core.errors import check_known
 from headway.reality.lab.batch_setup import BatchSetup
 from headway.reality.lab.experiment import Experiment
+from headway.reality.lab.rack_setup import RackSetup
 from headway.reality.lab.tier_setup import TierSetup
 from headway.reality.lab.train_setup import TrainSetup
 
@@ -24,7 +25,13 @@ TIERS = Experiment(
     runs="conversations come back after random pauses; their KV cache moves down three tiers as it ages, and is loaded or made again",
     setup=TierSetup(), module="headway.reality.lab.tiers",
 )  # fmt: skip
-EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, TIERS)}
+RACK = Experiment(
+    name="rack", title="experts fill a rack, stages cross racks", main="idle share", axis="micro-batches",
+    claims=("MOE-08", "MOE-07", "MOE-12", "PP-07", "PP-10", "PP-11", "PP-12"),
+    runs="worker processes as chips, joined by shared memory and, between racks, a link 8 times slower: experts over them, then stages",
+    setup=RackSetup(), module="headway.reality.lab.rack",
+)  # fmt: skip
+EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, RACK, TIERS)}
 
 
 def experiment(name: str) -> Experiment:

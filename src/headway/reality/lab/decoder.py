@@ -46,6 +46,11 @@ class KeyValueCache:
     values: Array
     lengths: Array  # tokens of each sequence
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys and values, those that are yet to come among them."""
+        return self.keys.nbytes + self.values.nbytes
+
     def of(self, first: int, end: int) -> KeyValueCache:
         """The part of some sequences, which shares this memory."""
         return KeyValueCache(keys=self.keys[:, first:end], values=self.values[:, first:end], lengths=self.lengths[first:end])

@@ -47,16 +47,17 @@ class PredictedPoint:
 
     quantity: str
     claim: str  # id of the claim that it tests; "" where the lecture claims nothing of it
-    at: float  # along the experiment's axis
+    at: float  # along the axis
     unit: str
     value: Any
     low: Any
     high: Any
+    axis: str = ""  # where it is not the experiment's
 
     def plain(self) -> dict[str, Any]:
         """As it is hashed and kept."""
         numbers = {name: float(getattr(self, name)) for name in ("at", "value", "low", "high")}
-        return {"quantity": self.quantity, "claim": self.claim, "unit": self.unit} | numbers
+        return {"quantity": self.quantity, "claim": self.claim, "unit": self.unit, "axis": self.axis} | numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,13 @@ class TierFlags(FlagRecord):
     machine_price = field("USD/s", bare="USD/h", word="USD/h", help="what this machine costs (default $0.05/h, assumed)", high=10.0)
 
 
+class RackFlags(FlagRecord):
+    """Racks."""
+
+    sequences = field(word="N", integer=True, low=2, open_low=False, high=4096, help="sequences of each worker (default 64)")
+    slower = field(word="TIMES", low=1, open_low=False, high=1000, help="times that the link between racks is slower (default 8)")
+
+
 class Lab(Question):
     """The lecture running on this machine: experiments with a small real decoder, each beside what was predicted of it."""
 
@@ -40,6 +47,7 @@ class Lab(Question):
     modes = (
         ("", "the experiments by chapter, and the claims that they test"),
         ("batch", "a routed decoder at batches from 1 to 1,024: step, cost of a token, experts touched, the knee"),
+        ("rack", "worker processes as chips, in two racks: experts over them, then stages; bytes and time by hop, idle shares"),
         ("trains", "random arrivals and a departure every interval: waits, seats taken, the longest response"),
         ("trains --serve", "the same trains as a server that speaks OpenAI's protocol"),
         ("tiers", "a KV cache in memory, file and slow file: found, loaded, made again, held, what it would have to ask"),
@@ -47,6 +55,7 @@ class Lab(Question):
     groups = (
         FlagGroup(TrainFlags, "trains"),
         FlagGroup(TierFlags, "tiers"),
+        FlagGroup(RackFlags, "racks"),
         FlagGroup(LabShape, "decoder", searched=SIZES),
     )
     subjects = ("experiment",)

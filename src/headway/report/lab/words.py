@@ -61,7 +61,7 @@ def described(run: LabRun, rows: Sequence[Row]) -> Summary:
         {key: format_value(row[key], row["unit"]) for key in ("predicted", "measured")}
         | {key: row[key] for key in ("quantity", "claim", "inside")}
         | {"each_token": format_value(row["measured"] / row["at"], "s") if row["quantity"] == "step" and row["measured"] else None}
-        | {"at": f"{run.experiment.axis} {_place(run, row)}", "interval": interval(row["predicted_lo"], row["predicted_hi"], row["unit"])}
+        | {"at": f"{row['axis']} {_place(run, row)}", "interval": interval(row["predicted_lo"], row["predicted_hi"], row["unit"])}
         for row in rows
     ]
     after = [f"{claim}: {statement(claim)}" for claim in dict.fromkeys(row["claim"] for row in rows) if claim]
