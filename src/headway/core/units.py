@@ -58,9 +58,7 @@ def parse(text: str, unit: str, field: str = "value", bare: str = "") -> float:
     if value is None and arithmetic.is_arithmetic(text):
         return _reckoned(text, unit, field, bare)
     if value is None or not math.isfinite(value):
-        bits = re.fullmatch(r"([\d.]+ ?[kMGTP]?)b((?:ps|/s)?)", text.strip())
-        bits_offer = f"{bits[1]}bit{'/s' * bool(bits[2])}, or bytes as B: b alone is a bit to some and a byte to others; " if bits else ""
-        raise BadValue(field, text, bits_offer + (sought(unit) if value is None else f"a finite number ({sought(unit)})"))
+        raise BadValue(field, text, sought(unit, text) if value is None else f"a finite number ({sought(unit)})")
     return value
 
 
