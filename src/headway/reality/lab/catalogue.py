@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headway.core.errors import check_known
+from headway.reality.lab.attention_setup import AttentionSetup
 from headway.reality.lab.batch_setup import BatchSetup
 from headway.reality.lab.experiment import Experiment
 from headway.reality.lab.rack_setup import RackSetup
@@ -31,7 +32,12 @@ RACK = Experiment(
     runs="worker processes as chips, joined by shared memory and, between racks, a link 8 times slower: experts over them, then stages",
     setup=RackSetup(), module="headway.reality.lab.rack",
 )  # fmt: skip
-EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, RACK, TIERS)}
+ATTENTION = Experiment(
+    name="attention", title="attention that reads less recalls less", claims=("CW-09", "CW-05", "RB-19", "RB-03"), main="recall",
+    axis="context", runs="attention of a decode step, dense, in a window, of the best keys, of a square root: time, bytes, facts recalled",
+    setup=AttentionSetup(), module="headway.reality.lab.attention",
+)  # fmt: skip
+EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, RACK, TIERS, ATTENTION)}
 
 
 def experiment(name: str) -> Experiment:

@@ -38,6 +38,14 @@ class RackFlags(FlagRecord):
     slower = field(word="TIMES", low=1, open_low=False, high=1000, help="times that the link between racks is slower (default 8)")
 
 
+class AttentionFlags(FlagRecord):
+    """Attention."""
+
+    patterns = field(kind="text", word="A,B", help="patterns (default dense,window:1k,topk:128,topk:1k,sqrt:64)")
+    index_width = field(word="N", integer=True, low=1, high=128, open_low=False, help="numbers of top-k's index key (default 16 of 128)")
+    noise = field(low=0, open_low=False, high=0.9, help="share of a query that is noise, not its fact's key (default 0.36)")
+
+
 class Lab(Question):
     """The lecture running on this machine: experiments with a small real decoder, each beside what was predicted of it."""
 
@@ -51,11 +59,13 @@ class Lab(Question):
         ("trains", "random arrivals and a departure every interval: waits, seats taken, the longest response"),
         ("trains --serve", "the same trains as a server that speaks OpenAI's protocol"),
         ("tiers", "a KV cache in memory, file and slow file: found, loaded, made again, held, what it would have to ask"),
+        ("attention", "dense, window, top-k and square-root attention: step, bytes, recall of a planted fact by context"),
     )
     groups = (
         FlagGroup(TrainFlags, "trains"),
         FlagGroup(TierFlags, "tiers"),
         FlagGroup(RackFlags, "racks"),
+        FlagGroup(AttentionFlags, "attention"),
         FlagGroup(LabShape, "decoder", searched=SIZES),
     )
     subjects = ("experiment",)
@@ -68,7 +78,14 @@ class Lab(Question):
     quick = field(kind="switch", help="fewer points and rounds: under 20 s", default=False)
     seed = field(integer=True, open_low=False, high=2**31, help="seed of weights, arrivals and tokens (default 0)")
     threads = field(word="N", integer=True, low=1, open_low=False, high=1024, help="threads of the library that multiplies (default 1)")
-    context = field("token", integer=True, low=8, open_low=False, high=100_000, help="tokens of a sequence (default 64; of --serve 8,192)")
+    context = field(
+        "token",
+        integer=True,
+        low=8,
+        open_low=False,
+        high=100_000,
+        help="tokens of a sequence, of attention several (default 64; of --serve 8,192)",
+    )
     limit_memory = field("byte", word="BYTES", low=1, open_low=False, help="refuse what would take more, before it begins")
     save = field(kind="output", word="FILE.json", help="keep predictions, points, date and machine; written before the first point")
     replace_ = field(kind="switch", help="write over that file", default=False)

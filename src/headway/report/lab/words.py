@@ -80,13 +80,8 @@ def _place(run: LabRun, row: Row) -> str:
 
 
 def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
-    """Measured points over the predicted curve and its interval; of steps also what each token takes of them."""
-    points = [row for row in rows if row["quantity"] == run.experiment.main]
-    if not points:
-        raise BadValue("--plot", "no point", f"rows of {run.experiment.main}")
-    panels = [[_panel(run, points, run.experiment.main, lambda row: 1.0)]]
-    if run.experiment.main == "step":
-        panels.append([_panel(run, points, "step over batch: what each token takes", lambda row: 1 / row["at"])])
+    """Measured points over the predicted curve and its interval, in the panels of the experiment."""
+    panels = getattr(words_of(run), "panels", usual_panels)(run, rows)
     measured = [row for row in rows if row["measured"] is not None]
     inside, stopped = sum(row["inside"] for row in measured), "interrupted: " * run.interrupted
     stopped = "under way: " if run.is_running else stopped
@@ -94,6 +89,17 @@ def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
     quiet = f"; the machine was not quiet ({'; '.join(run.noise.reasons)})" if run.noise.reasons else ""
     caption = f"The band is the interval that was predicted, written down before the first point{quiet}."
     return frame.compose(view, panels, title=title, subtitle=f"{run.experiment.title}; {run.machine}, {run.date}", caption=caption)
+
+
+def usual_panels(run: LabRun, rows: Sequence[Row]) -> list[list[plot.Plot]]:
+    """The experiment's main quantity; of steps also what each token takes of them."""
+    points = [row for row in rows if row["quantity"] == run.experiment.main]
+    if not points:
+        raise BadValue("--plot", "no point", f"rows of {run.experiment.main}")
+    panels = [[_panel(run, points, run.experiment.main, lambda row: 1.0)]]
+    if run.experiment.main == "step":
+        panels.append([_panel(run, points, "step over batch: what each token takes", lambda row: 1 / row["at"])])
+    return panels
 
 
 def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[Row], float]) -> plot.Plot:
