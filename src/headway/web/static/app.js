@@ -65,8 +65,7 @@ async function show() {
     await shown.show(new URLSearchParams(location.search));
   } else {
     const pushed = (state) => history.pushState(null, '', addressOf(view, state));
-    const go = (other, state) => { history.pushState(null, '', addressOf(other, state)); show(); };
-    shown = new View(page, view, await verbOf(view.verb), names, pushed, go);
+    shown = new View(page, view, await verbOf(view.verb), names, pushed);
     replace(main, headings(page, view), shown.node);
     await shown.show(stateOf(location.search, view));
   }
