@@ -35,10 +35,13 @@ NO_TEXT = {"os", "webbrowser", "desk"}  # whose open opens no text
 # Each with what keeps it from being called where it is not there.
 GUARDED = {
     ("web.worker", "resource"): "within suppress(ImportError): without the module a worker has no limit of memory",
+    ("web.desk", "os.killpg"): "asked for with hasattr: elsewhere a worker alone is ended",
+    ("web.desk", "signal.SIGKILL"): "as above",
     ("core.code_store", "os.geteuid"): "asked for with hasattr: Windows has no owners by number",
     ("core.cores", "os.sched_getaffinity"): "asked for with hasattr: elsewhere all cores count",
     ("core.cores", "/sys/fs/cgroup/cpu.max"): "read where it is there: a process without such a limit has none",
     ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"): "as above", ("core.cores", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"): "as above",
+    ("reality.lab.workers", "/dev/shm"): "asked about where it is there: other systems limit shared memory otherwise",
     ("answers.lab", "os.getloadavg"): "asked for with hasattr: elsewhere the load is not known",
     ("study.lock", "/proc/self/ns/pid"): "within suppress(OSError): without it the network card names the machine",
     ("study.lock", "/proc/sys/kernel/random/boot_id"): "as above",
@@ -47,8 +50,6 @@ GUARDED = {
     ("reality.here", "/proc/cpuinfo"): "read where it is there: other systems are asked by their tools",
     ("reality.here", "/proc/meminfo"): "as above",
     ("reality.here", "/sys/fs/cgroup/memory.max"): "as above", ("reality.here", "/sys/fs/cgroup/memory/memory.limit_in_bytes"): "as above",
-    ("reality.lab.reversible_memory", "/proc/self/status"): "read where it is there: elsewhere a peak may not be known",
-    ("reality.lab.reversible_memory", "resource"): "of macOS alone",
     ("serving.launch.kubernetes", "/dev/shm"): "of the container that a manifest describes",
 }  # fmt: skip
 

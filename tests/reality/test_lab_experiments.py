@@ -138,7 +138,7 @@ def test_a_quick_run_takes_under_20_seconds(interval, limit):
 
 def test_who_stops_gets_no_verdict():
     run = frame.run(TRAINS, SETUP, ABOUT, lambda document: None, FakeChild(stops_after=4))
-    rows = [{"quantity": point.quantity, "claim": point.claim, "unit": point.unit, "at": point.at, "predicted": point.value,
+    rows = [{"quantity": point.quantity, "claim": point.claim, "unit": point.unit, "axis": "load", "at": point.at, "predicted": point.value,
              "predicted_lo": point.low, "predicted_hi": point.high, "inside": run.is_inside(place),
              "measured": run.points[place].value if place in run.points else None}
             for place, point in enumerate(run.predictions)]  # fmt: skip

@@ -108,7 +108,8 @@ def _value(args: Lab, name: str, usual: Any) -> Any:
     if name == "step":
         return _step(text)
     if isinstance(usual, tuple):
-        return tuple(map(int, schema.several(schema.axis(str(text), args.flags()[name].field, args.flags()[name].word)[0])))
+        flag = args.flags()[name]
+        return tuple(map(int if flag.field.integer else float, schema.several(schema.axis(str(text), flag.field, flag.word)[0])))
     return text if isinstance(usual, str) else _number(args, name, usual)
 
 
@@ -165,7 +166,8 @@ def _reasons(lab_run: LabRun) -> list[str]:
 def _answer(lab_run: LabRun) -> output.Answer:
     entry = lab_run.experiment
     rows = [
-        {"experiment": entry.name, "quantity": prediction.quantity, "claim": prediction.claim, "axis": entry.axis, "at": prediction.at,
+        {"experiment": entry.name, "quantity": prediction.quantity, "claim": prediction.claim,
+         "axis": prediction.axis or entry.axis, "at": prediction.at,
          "unit": prediction.unit, "predicted": prediction.value, "predicted_lo": prediction.low, "predicted_hi": prediction.high,
          "measured": point.value if (point := lab_run.points.get(place)) else None, "spread": point.spread if point else None,
          "inside": lab_run.is_inside(place)}

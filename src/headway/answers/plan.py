@@ -86,6 +86,11 @@ def run(args: Plan) -> output.Answer:
     )
 
 
+def first(args: Plan) -> output.Answer | None:
+    """The best layout without the rows beside it; None at a load."""
+    return None if _is_loaded(args) else output.Answer(_plans(args, beside=False)[0][1].table)
+
+
 def _is_loaded(args: Plan) -> bool:
     """Whether the question has one load, which a list of rates is not; without one, flags about it are refused."""
     rates = args.rate is not None and not any(mark in args.rate for mark in (",", ".."))

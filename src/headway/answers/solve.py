@@ -224,7 +224,8 @@ def _range(args: Solve, name: str) -> tuple[float, float]:
     return 1e-3, 1.0  # range of a share
 
 
-Evaluate = Callable[..., dict[str, Any] | None]  # value of the input, and whether an error is told -> the first row of the answer
+# Value of the input, whether an error is told, whether every column is wanted -> the first row of the answer.
+Evaluate = Callable[..., dict[str, Any] | None]
 COUNT_NAMES = ("N", "TOKENS")  # what whole numbers are called in the help of a flag that declares none
 POINTS, POINTS_SLOW = 80, 12  # of the first scan: of a closed form, of a search or simulation
 SLOW = ("plan", "train", "sim", "price", "speed", "cache")
@@ -318,15 +319,18 @@ def _unit_range(text: str, field: Field, name: str) -> tuple[float, float]:
 
 
 def _evaluator(args: Solve, sought: Any, field: Field, is_flag: bool) -> Evaluate:
-    rows: dict[float, dict[str, Any] | None] = {}
+    rows: dict[tuple[float, bool], dict[str, Any] | None] = {}
 
-    def evaluate(value: float, is_told: bool = False) -> dict[str, Any] | None:
+    def evaluate(value: float, is_told: bool = False, is_whole: bool = True) -> dict[str, Any] | None:
         number = float(round(value)) if field.integer else value
-        if number not in rows or is_told:
-            rows[number] = None
+        key = (number, is_whole)
+        if key not in rows or is_told:
+            rows[key] = None
             with contextlib.nullcontext() if is_told else contextlib.suppress(HeadwayError):
-                rows[number] = _first(_with(args, sought.name, number, field, is_flag).answer(), args.where)
-        return rows[number]
+                question = _with(args, sought.name, number, field, is_flag)
+                short = None if is_whole or args.where else question.first()
+                rows[key] = evaluate(value) if not (is_whole or short) else _first(short or question.answer(), args.where)
+        return rows[key]
 
     return evaluate
 
@@ -379,7 +383,7 @@ def _table(evaluate: Evaluate, sought: str, name: str, right: str) -> Callable[[
         return math.nan if value is None else float(value)
 
     def at(values: Sequence[float]) -> Any:
-        rows = [evaluate(float(value)) for value in values]
+        rows = [evaluate(float(value), is_whole=False) for value in values]
         cells = {key: np.array([cell(row, key) for row in rows]) for key in (name, right) if key}
         return Table((Axis(sought, list(values)),), {sought: np.array(values, float), **cells})
 

@@ -83,7 +83,7 @@ def read(text: str, unit: str, field: str, fact: Fact, leaf: Leaf = lambda numbe
 
     A word with two meanings has the one that makes `unit`: FLOPs is a count or a rate; B a byte, or of counts 1e9.
     """
-    wants = spellings.sought(unit)
+    wants = spellings.sought(unit, text)
     try:
         with decimal.localcontext(EXACT):
             best = min(_meant(list(_tokens(text)), unit, fact, leaf), key=lambda quantity: _distance(quantity.powers, unit))

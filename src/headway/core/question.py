@@ -293,6 +293,11 @@ class Question:
         """Its rows, with the words and pictures that go with them."""
         return importlib.import_module(self.answered_by).run(self)
 
+    def first(self) -> Any:
+        """Its answer where only the first row is read, which some verbs find sooner; None where this one does not."""
+        first = getattr(importlib.import_module(self.answered_by), "first", None)
+        return first and first(self)
+
 
 def question_of(verb: str) -> type[Question]:
     """The question of a verb."""

@@ -6,6 +6,8 @@ k = 1000 always; Ki = 1024. GB = 1e9 bytes, GiB = 2**30. A FLOP counts multiply 
 
 from __future__ import annotations
 
+import re
+
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
 YEAR = 365.25 * 86400.0  # s
@@ -117,12 +119,18 @@ EXAMPLE = {
 }
 
 
-def sought(unit: str) -> str:
-    """What a value of a unit is, for whoever typed another.
+def sought(unit: str, text: str = "") -> str:
+    """What a value of a unit is, for whoever typed another text.
 
     >>> sought("byte/s"), sought("")
     ('a quantity in byte/s, such as 3.35TB/s', 'a number, such as 8 or 4k')
+    >>> sought("byte/s", "400Gb/s")
+    'a quantity in byte/s: b alone is a bit to some and a byte to others, write 400Gbit/s or 400GB/s'
     """
+    bits = re.fullmatch(r"\s*([\d.]+ ?[kMGTP]?)b(ps|/s)?\s*", text) if "byte" in unit else None
+    if bits:
+        rate = "/s" if bits[2] else ""
+        return f"a quantity in {unit}: b alone is a bit to some and a byte to others, write {bits[1]}bit{rate} or {bits[1]}B{rate}"
     return f"a quantity in {unit}, such as {example(unit)}" if unit else f"a number, such as {EXAMPLE['']}"
 
 

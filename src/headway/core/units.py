@@ -58,7 +58,7 @@ def parse(text: str, unit: str, field: str = "value", bare: str = "") -> float:
     if value is None and arithmetic.is_arithmetic(text):
         return _reckoned(text, unit, field, bare)
     if value is None or not math.isfinite(value):
-        raise BadValue(field, text, sought(unit) if value is None else f"a finite number ({sought(unit)})")
+        raise BadValue(field, text, sought(unit, text) if value is None else f"a finite number ({sought(unit)})")
     return value
 
 

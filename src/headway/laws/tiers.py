@@ -182,6 +182,29 @@ def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: By
     return read / read_bw + write_rate / write_bw
 
 
+# -- what a time to live finds --------------------------------------------------------------------------------------------------
+
+
+@formula(source="distribution of an exponential pause: a use renews the time to live, so that a pause no longer than it is a hit")
+def hit_share(ttl: Second, pause: Second) -> Number:
+    """Share of returns that find their cache, where pauses are exponential about their mean.
+
+    >>> round(float(hit_share(300.0, 300.0)), 3)  # a time to live as long as the mean pause
+    0.632
+    """
+    return 1 - np.exp(-ttl / pause)
+
+
+@formula(source="mean of the shorter of the pause and the time to live; times the rate of writes it is what is held (Little's law)")
+def mean_hold_s(ttl: Second, pause: Second) -> Second:
+    """How long a cache is kept until it is used or its time to live ends, where pauses are exponential about their mean.
+
+    >>> round(float(mean_hold_s(300.0, 300.0)), 1)
+    189.6
+    """
+    return pause * (1 - np.exp(-ttl / pause))
+
+
 # -- A cached prefix: load it or compute it again, store it or not, by time and by cost -----------------------------------------
 
 

@@ -25,7 +25,7 @@ def override(model: Model, attention: str | None = None, kv_share: Any = None) -
 
 def with_attention(model: Model, kind: str) -> Model:
     """Every softmax attention layer of `model` looks back as `kind` says: dense, window:4k, topk:2k, sqrt:16k."""
-    look = _look(kind)
+    look = look_of(kind)
     blocks = _edited(model, lambda mixer: mixer.with_pattern(look), "attention", kind)
     extra = "; picking the tokens is free but for an indexer that the model has" if look.name in ("topk", "sqrt") else ""
     return replace(model, blocks=blocks, notes=(*model.notes, f"attention overridden to {kind}: {QUALITY}{extra}"))
@@ -48,7 +48,8 @@ def with_kv_share(model: Model, layers: Any) -> Model:
     return replace(model, blocks=blocks, notes=(*model.notes, f"one KV shared by {int(count)} layers: {QUALITY}"))
 
 
-def _look(kind: str) -> AttentionPattern:
+def look_of(kind: str) -> AttentionPattern:
+    """The pattern of an `--attention`."""
     name, _, size = kind.strip().partition(":")
     if name == "dense" and not size:
         return AttentionPattern()

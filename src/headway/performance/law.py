@@ -82,7 +82,9 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
 
     An argument that is missing is given by another law, if the texts have what that needs: `kv_s=batch_kv_s` names one of several.
     """
-    choices = {name: text for name, text in texts.items() if text in [place.name for place in law_index.givers(name)]}
+    names = {place.name for place in law_index.places()}
+    choices = {name: text for name, text in texts.items() if text in names}
+    _check_choices(law, choices)
     texts = {name: text for name, text in texts.items() if name not in choices}
     steps, hints = _composed(law, [*texts, *([absent] if absent else [])], choices)
     reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law))
@@ -100,6 +102,15 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
         if unit != units[first]:
             raise BadValue(name, f"a quantity in {unit}", f"a quantity in {units[first]}, as {first} is")
     return LawCall(law, axes, (*(step.words() for step in steps), *notes), steps, paired)
+
+
+def _check_choices(law: Law, choices: Mapping[str, str]) -> None:
+    """Raise BadValue where a law that is named for an argument has another unit than that."""
+    units = {name: law_values.unit_of(hint) for name, hint in arguments_of(law).items()}
+    for name, text in choices.items():
+        unit, unit_given = units.get(name), law_values.unit_of(hints_of(load(text))["return"])
+        if name in units and unit != "*" and unit != unit_given:
+            raise BadValue(name, text, f"a law that gives {unit or 'a plain number'}; {text} gives {unit_given or 'a plain number'}")
 
 
 def _composed(law: Law, names: Sequence[str], choices: Mapping[str, str]) -> tuple[tuple[LawStep, ...], dict[str, Any]]:

@@ -35,7 +35,7 @@ def chain(law: Law, names: Collection[str], choices: Mapping[str, str]) -> tuple
     """The laws that give what `law` lacks beside `names`, each after those that it needs; none where something is missing.
 
     An argument is given by a law of its name, or by one that declares it (`@formula(gives=...)`), if both are in one unit; `choices` has
-    the law of an argument that several give.
+    the law that the user names for an argument, whatever it is called.
     """
     doubts: dict[str, tuple[str, ...]] = {}
     steps = _steps(law, frozenset(names), choices, (law.name,), doubts) or {}
@@ -53,8 +53,8 @@ def _steps(
         if argument in steps:
             continue
         options = []
-        for giver in givers(law, argument):
-            if giver.name not in path and choices.get(argument, giver.name) == giver.name:
+        for giver in [law_index.load(choices[argument])] if argument in choices else givers(law, argument):
+            if giver.name not in path:
                 needed = _steps(giver, pool | steps.keys(), choices, (*path, giver.name), doubts)
                 options += [(giver, needed)] if needed is not None else []
         if not options:

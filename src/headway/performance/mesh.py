@@ -144,7 +144,7 @@ def array(text: str, axes: tuple[MeshAxis, ...], number_format: str, sizes: dict
     if len(set(spread)) < len(spread):
         raise BadValue("array", text, "each mesh axis once: a chip would hold a diagonal block")
     if len({dim.name for dim in dims}) < len(dims):
-        raise BadValue("array", text, "each dimension once")
+        raise BadValue("array", text, "each dimension once; two of one size have two names: A[M, K] B[K, N] M=2048 K=2048")
     own_format = prefix.lower() if is_format and prefix is not None else number_format
     name = "" if is_format or prefix is None else prefix
     return ShardedArray(name, dims, own_format, subscripts(unreduced, axes, text) if unreduced else ())

@@ -45,7 +45,7 @@ def batch(curves: Curves, row: Row, about: str, view: View, place: float | None 
     else:
         title += ", whatever the batch"
     marks = {"floor": turn} if place is None else {"expected": (place, f"batch {place:,.0f}"), "floor": turn}
-    across = ("Batch (sequences decoded together)", curves.batch, "")
+    across = ("Batch (sequences decoded together)", curves.batch, "", "batch")
     plots = _step_plots(curves, across, marks, view, floors=(curves.latency_floor, curves.cost_floor))
     caption = "The weights are read once a step, however many share it"
     if curves.costs:
@@ -58,7 +58,7 @@ def context(curves: ContextCurves, row: Row, about: str, view: View, place: floa
     """Time and cost of a step against context; `place` is the context asked for."""
     turn = (curves.turn, f"KV = weights at {curves.turn:,.0f}") if curves.turn else None
     marks = {"floor": turn} if place is None else {"expected": (place, f"context {format_value(place, 'token')}"), "floor": turn}
-    across = ("Context (tokens attended to)", curves.context, "token")
+    across = ("Context (tokens attended to)", curves.context, "token", "context")
     plots = _step_plots(curves, across, marks, view, window=curves.window)
     start, end = (format_value(float(curves.times["expected"][place]), "s") for place in (0, -1))
     title = f"Context makes a step slower, from {start} to {end}: the KV cache alone grows with it"
@@ -69,10 +69,10 @@ def context(curves: ContextCurves, row: Row, about: str, view: View, place: floa
     return frame.compose(view, [plots], title=title, subtitle=subtitle, caption=caption)
 
 
-def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, str], marks: Mapping[str, tuple[float, str] | None],
+def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, str, str], marks: Mapping[str, tuple[float, str] | None],
                 view: View, *, floors: Sequence[float | None] = (), window: float | None = None) -> list[plot.Plot]:  # fmt: skip
     """Times, and costs where a price is known, along batches or contexts; `marks` are points on lines, `floors` a level for each plot."""
-    title, places, places_unit = across
+    title, places, places_unit, flag = across
     last = float(places[-1])
     plots = []
     for number, (lines, unit) in enumerate([(curves.times, "s"), *([(curves.costs, "USD/Mtok")] if curves.costs else [])]):
@@ -99,7 +99,7 @@ def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, s
             parts.append(plot.RuleLines(y=[floor], text=f"{('latency', 'cost')[number]} floor {format_value(floor, unit)}"))
             highest = CEILING * floor if number and floor else highest
         plots.append(plot.Plot(
-            name=f"panel{number}", parts=parts, heading=HEADINGS[number], columns=2 if curves.costs else 1,
+            name=f"panel{number}", parts=parts, heading=HEADINGS[number], columns=2 if curves.costs else 1, flag=flag,
             x=AxisScale(title, [0.0, last], places_unit, ends=(0.0, last), most=5, log=False),
             y=AxisScale("", [0.0, highest], unit, ends=(0.0, highest), most=6, log=False),
         ))  # fmt: skip

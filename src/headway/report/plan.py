@@ -219,7 +219,8 @@ DECADE = 12  # times from the least to the largest cost, from which they stand o
 
 def frontier(rows: Sequence[Row], tpot: float | None, view: View) -> Picture:
     """Speed of one user against throughput per chip and against cost: the frontier, the plan, the limit, the user's own layout."""
-    points = [row for row in rows if row["kind"] in ("frontier", *MARKS) and row.get("tok_per_s_user")]
+    marked = ("frontier", *MARKS)
+    points = [{**row, "place": place} for place, row in enumerate(rows) if row["kind"] in marked and row.get("tok_per_s_user")]
     if not points:
         raise BadValue("--plot", "no layout that fits", "a plan with a layout")
     quantities = [quantity for quantity in QUANTITIES if any(row.get(quantity[0]) is not None for row in points)]
@@ -234,6 +235,16 @@ def frontier(rows: Sequence[Row], tpot: float | None, view: View) -> Picture:
     return frame.compose(view, [plots], title=title, subtitle=f"{subject(best)}{load}; expected values at the load", caption=caption)
 
 
+TIP_FIGURES = (("tok_per_s_user", "token/s", " a user"), ("tok_per_s_chip", "token/s", " a chip"),
+        ("usd_per_1k_requests", "USD", " a thousand requests"), ("confidence", "share", " chance to keep the limits"))  # fmt: skip
+
+
+def _tip(row: Row) -> str:
+    """What a page says of a layout's point."""
+    figures = [f"{scale.tick_text(row[key], unit)}{words}" for key, unit, words in TIP_FIGURES if row.get(key) is not None]
+    return f"{layout(row)}, batch {row['batch']:,.0f}: {', '.join(figures)}"
+
+
 def _frontier_plot(rows: Sequence[Row], key: str, heading: str, unit: str, tpot: float | None, number: int, panels: int) -> plot.Plot:
     limit = None if tpot is None else 1 / tpot
     sign = 1 if key == "tok_per_s_chip" else -1  # more throughput is better, or less cost
@@ -241,13 +252,14 @@ def _frontier_plot(rows: Sequence[Row], key: str, heading: str, unit: str, tpot:
     for row in sorted(rows, key=lambda row: row["tok_per_s_user"])[::-1]:
         if not front or sign * row[key] > sign * front[-1][key]:
             front.append(row)
-    steps = [{"x": row["tok_per_s_user"], "y": row[key]} for row in reversed(front)]
+    steps = [{"x": row["tok_per_s_user"], "y": row[key], "tip": _tip(row), "row": row["place"]} for row in reversed(front)]
     parts: list[plot.Part] = [plot.Span(start=0, end=limit or 0.0, text="slower than the limit"),
                               plot.Series(rows=steps, meaning="whole", steps="step-before", dots=28, data="front")]  # fmt: skip
     for kind, (name, meaning, shape) in MARKS.items():
         for row in [row for row in rows if row["kind"] == kind][:1]:
             text = f"{name}: batch {row['batch']:,.0f}, {format_value(row[key], unit)}"
-            parts.append(plot.Point(x=row["tok_per_s_user"], y=row[key], text=text, meaning=meaning, shape=shape, size=120, data=kind))
+            parts.append(plot.Point(x=row["tok_per_s_user"], y=row[key], text=text, meaning=meaning, shape=shape, size=120, data=kind,
+                                    tip=f"{name}: {_tip(row)}", row=row["place"]))  # fmt: skip
     parts += [plot.Note(x=row["tok_per_s_user"], y=row[key], text=f"batch {row['batch']:,.0f}")
               for row in (front[-1], front[0]) if row["kind"] == "frontier" and len(front) > 2]  # fmt: skip
     values = [row[key] for row in rows]

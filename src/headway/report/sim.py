@@ -469,7 +469,7 @@ def latencies(rows: Sequence[Row], load: str, limits: Mapping[str, float], view:
             levels = [plot.RuleLines(y=[limit[1]], text=words, meaning="ink")]
         y = scale.AxisScale("", [*values, limit[1] if limit else None], "s", zero=max(values) / min(values) < 15)
         parts = [*saturated, *lines, *levels]
-        panels.append(plot.Plot(name=f"latency{number}", x=x, y=y, parts=parts, heading=heading, columns=2, height=260))
+        panels.append(plot.Plot(name=f"latency{number}", x=x, y=y, parts=parts, heading=heading, columns=2, height=260, flag=load))
     first, last = known[0], known[-1]
     title = f"p99 TTFT goes from {format_value(first['p99_ttft_s'], 's')} to {format_value(last['p99_ttft_s'], 's')} as the load grows"
     title += f"; the replicas saturate at {format_value(able, '1/s')}" if able else ""

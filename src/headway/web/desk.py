@@ -74,7 +74,10 @@ class WorkerProcess:
     def end(self) -> None:
         """Stop it at once, whatever it does, and the processes that measure for it."""
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self.process.kill()
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
 
 
 async def started(folder: str) -> WorkerProcess:

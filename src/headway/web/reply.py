@@ -25,6 +25,7 @@ MOST_ROWS = 200  # of the table of a page; CSV and JSON hold them all
 MOST_SENT_ROWS = 20_000  # of one that is sent as a file: as many as a browser shows at once
 DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas", "redundant")
 FOLLOWED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share")
+TIPS = "_tips"  # of the name of a set of rows: what a page says of points
 LEFT_OUT = ("datasets", "description", "$schema")  # rows go apart, the page says the words, and the library warns of another's schema
 
 
@@ -54,15 +55,19 @@ def follow(question: PageQuestion, result: Result) -> dict[str, Any] | None:
 
     None where the answer is no plan, or its layout has two pools.
     """
-    if question.verb != "plan" or not len(result):
-        return None
-    row = clean(next(iter(result._answer.rows)))
-    if row.get("kind") != "best" or row.get("prefill_replicas") is not None or not row.get("batch"):
+    row = clean(next(iter(result._answer.rows), {}))
+    return layout_question(question, row) if row.get("kind") == "best" else None
+
+
+def layout_question(question: PageQuestion, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The question `serve` of a layout that a plan lists; None where it has two pools, or the question is no plan."""
+    if question.verb != "plan" or row.get("prefill_replicas") is not None or not row.get("batch"):
         return None
     flags: dict[str, Any] = {"on": row["system"]}
     flags |= {name: str(int(row[name])) for name in DEGREES if row.get(name) and row[name] != (0 if name == "redundant" else 1)}
     flags |= {name: row[name] for name in ("weights", "kv") if row.get(name)}
     flags |= {name: list(value) if isinstance(value, tuple) else value for name, value in question.flags if name in FOLLOWED}
+    flags = {name: f"{row[name]:.10g}" for name in ("prompt", "output") if row.get(name)} | flags  # those that plan assumes too
     flags["batch"] = str(int(row["batch"]))  # the picture goes over all batches and marks this one
     return {"verb": "serve", "words": [row["model"]], "flags": flags}
 
@@ -161,8 +166,20 @@ def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any
         except HeadwayError as error:
             reason = " ".join(str(error).split())
         else:
-            page_pictures.append({"name": name, "about": sentences.get(name, ""), **page_picture(picture, question.is_moving)})
+            figure = page_picture(picture, question.is_moving)
+            _picks(question, answer, figure["data"])
+            page_pictures.append({"name": name, "about": sentences.get(name, ""), **figure})
     return page_pictures, "" if page_pictures else reason
+
+
+def _picks(question: PageQuestion, answer: output.Answer, data: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+    """What picking a point of a picture asks: the same with the point's value of a flag, or the layout that it stands for."""
+    rows = list(answer.rows)
+    for tip in (tip for name, rows in data.items() if name.endswith(TIPS) for tip in rows):
+        if "flag" in tip:
+            tip["pick"] = {"flags": {tip.pop("flag"): tip.pop("word")}}
+        elif "row" in tip and (layout := layout_question(question, clean(rows[tip.pop("row")]))):
+            tip["pick"] = layout
 
 
 def page_picture(picture: Picture, moving: bool) -> dict[str, Any]:

@@ -100,14 +100,14 @@ class Worker:
 
     def _drafts(self, query: PageQuestion) -> Callable[[Callable[[], Any]], None]:
         """Whoever asked sees the answer as it grows."""
-        told = 0.0
-        wanted = dataclasses.replace(query, parts=tuple(part for part in ("answer", "table", "pictures") if part in query.parts))
+        spoken = 0.0
+        growing = dataclasses.replace(query, parts=tuple(part for part in ("answer", "table", "pictures") if part in query.parts))
 
         def read(make: Callable[[], Any]) -> None:
-            nonlocal told
-            if time.monotonic() - told > DRAFT_PAUSE_S:
-                write_frame(self.pipe, {"draft": reply(wanted, Result(make(), ["headway", *query.argv()]))})
-                told = time.monotonic()
+            nonlocal spoken
+            if time.monotonic() - spoken > DRAFT_PAUSE_S:
+                write_frame(self.pipe, {"draft": reply(growing, Result(make(), ["headway", *query.argv()]))})
+                spoken = time.monotonic()
 
         return read
 

@@ -274,10 +274,9 @@ def _batch(task: Task, prediction: Prediction) -> float:
 
 def _prefill(task: Task, m: Server) -> Sequence[StepPart]:
     prompt, batch = float(task.prompt or 1.0), float(task.batch or 1.0)
-    load = (NOTHING, NOTHING, np.array([batch * prompt]), np.array([batch * causal_pairs(prompt)]))
-    at = place(m.step, *load)
+    at = place(m.step, NOTHING, NOTHING, np.array([batch * prompt]), np.array([batch * causal_pairs(prompt)]))
     times = {
-        "compute": step.work_s(m.step, *load), "network": collectives_s(m.step.collectives, at.tokens),
+        "compute": step.work_s(m.step, at), "network": collectives_s(m.step.collectives, at.tokens),
         "overhead": step.fixed_s(m.step, at),
     }  # fmt: skip
     return [StepPart(name=name, seconds=float(np.ravel(value)[0])) for name, value in times.items()]

@@ -297,7 +297,8 @@ def latent_expansion_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Seco
     >>> round(float(latent_expansion_s((span,), work)), 9)
     0.000306
     """
-    return rank_work.prompts * sum(span.expand * attended_tokens(rank_work.start, span.cap, span.root) for span in spans)
+    again = [span for span in spans if np.any(span.expand)]
+    return rank_work.prompts * sum(span.expand * attended_tokens(rank_work.start, span.cap, span.root) for span in again)
 
 
 @formula(source="a kernel's causal triangle has steps, and its first tiles wait for memory: fitted as tokens looked at in vain")

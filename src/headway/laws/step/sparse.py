@@ -20,7 +20,8 @@ def decode_filling_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Second
     >>> round(float(decode_filling_s((span,), work)), 9)
     0.000786432
     """
-    filling = rank_work.sequences * sum(span.decode_filling * attended_tokens(rank_work.context, span.cap, span.root) for span in spans)
+    filled = [span for span in spans if np.any(span.decode_filling)]
+    filling = rank_work.sequences * sum(span.decode_filling * attended_tokens(rank_work.context, span.cap, span.root) for span in filled)
     return filling if rank_work.queries == 1 else filling * rank_work.queries
 
 
@@ -33,8 +34,9 @@ def prefill_filling_s(spans: tuple[SpanTerm, ...], rank_work: RankWork) -> Secon
     >>> round(float(prefill_filling_s((span,), work)), 9)
     0.0045
     """
+    filled = [span for span in spans if np.any(span.prefill_filling) or np.any(span.prefill_slot)]
     return sum(
-        span.prefill_filling * span_pairs(span, rank_work) + span.prefill_slot * empty_slots(span, rank_work) for span in spans
+        span.prefill_filling * span_pairs(span, rank_work) + span.prefill_slot * empty_slots(span, rank_work) for span in filled
     )
 
 

@@ -84,15 +84,13 @@ def tokens_compute_s(coefficients: StepCoefficients, rank_work: RankWork) -> Sec
 
 
 @formula(source=LECTURE + "RB-02, RB-03, with experts touched and attention")
-def work_s(
-    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
-) -> Second:
+def work_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     """Time of a step's arithmetic and HBM traffic at expected efficiency, without fixed costs and collectives.
 
-    >>> round(float(work_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
+    >>> round(float(work_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0))), 6)
     0.008075
     """
-    rank_work, achieved = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), coefficients.achieved
+    achieved = coefficients.achieved
     if coefficients.overlap == FITTED:
         return beside_host_s(coefficients, rank_work, kernels_s(coefficients, rank_work))
     work = overlapped_s(
@@ -199,16 +197,15 @@ def law_step_s(
     0.01238
     """
     if coefficients.communication == TWO_BATCH:
-        half = (decode_sequences / 2, kv_tokens / 2, prefill_tokens / 2, prefill_pairs / 2)
-        rank_work = place(coefficients, *half)
+        rank_work = place(coefficients, decode_sequences / 2, kv_tokens / 2, prefill_tokens / 2, prefill_pairs / 2)
         together = two_batch_step_s(
-            fixed_s(coefficients, rank_work) + work_s(coefficients, *half),
+            fixed_s(coefficients, rank_work) + work_s(coefficients, rank_work),
             collectives_s(coefficients.collectives, rank_work.tokens),
             coefficients.layers,
         )
         return launched_step_s(together, host_s(coefficients, rank_work)) if coefficients.overlap == FITTED else together
     rank_work = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
-    work = work_s(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
+    work = work_s(coefficients, rank_work)
     network = collectives_s(coefficients.collectives, rank_work.tokens)
     step = fixed_s(coefficients, rank_work) + (np.maximum(work, network) if coefficients.overlap == FULL else work + network)
     return launched_step_s(step, host_s(coefficients, rank_work)) if coefficients.overlap == FITTED else step

@@ -6,6 +6,7 @@ function: a step of one new token for each sequence, or of several.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -34,6 +35,9 @@ class LayerWeights:
     shared_out: Array
 
 
+RoutedExperts = Callable[[Array, LayerWeights, int], tuple[Array, int]]  # as `route`
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValueCache:
     """Keys and values of the tokens so far: layer, sequence, KV head, token, width."""
@@ -41,6 +45,11 @@ class KeyValueCache:
     keys: Array
     values: Array
     lengths: Array  # tokens of each sequence
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys and values, those that are yet to come among them."""
+        return self.keys.nbytes + self.values.nbytes
 
     def of(self, first: int, end: int) -> KeyValueCache:
         """The part of some sequences, which shares this memory."""
@@ -82,14 +91,18 @@ class Decoder:
                 store[..., :filled, :] = draw.standard_normal((*sizes[:3], filled, shape.head_dim), np.float32)
         return KeyValueCache(keys=keys, values=values, lengths=np.full(sequences, filled))
 
-    def step(self, tokens: Array, cache: KeyValueCache) -> StepOutput:
+    def step(self, tokens: Array, cache: KeyValueCache, routed: RoutedExperts | None = None) -> StepOutput:
         """New tokens of each sequence (sequences x tokens) through all layers; the cache grows by them."""
-        sequences, count = tokens.shape
+        x, touched = self.through(self.embedding[tokens].reshape(tokens.size, self.shape.hidden), cache, routed)
+        return StepOutput(logits=self.scores(x, len(tokens)), experts_touched=touched)
+
+    def through(self, x: Array, cache: KeyValueCache, routed: RoutedExperts | None = None) -> tuple[Array, tuple[int, ...]]:
+        """Vectors of new tokens, those of one sequence side by side, through the layers that there are; `routed` stands for `route`."""
+        count = len(x) // len(cache.lengths)
         if int(cache.lengths.max()) + count > cache.keys.shape[3]:
             raise BadValue("tokens", count, f"room in the cache, which holds {cache.keys.shape[3]}")
         positions = cache.lengths[:, None] + np.arange(count)
         turns = rotation(positions, self.shape.head_dim, self.head.dtype)
-        x = self.embedding[tokens].reshape(sequences * count, self.shape.hidden)
         touched = []
         for index, layer in enumerate(self.layers):
             x = x + self._attention(layer, normed(x, layer.attention_norm), (cache.keys[index], cache.values[index]), positions, turns)
@@ -97,11 +110,14 @@ class Decoder:
             if self.shape.shared_width:
                 x = x + gated(inputs, layer.shared_in, layer.shared_out)
             if self.shape.experts:
-                routed, experts = route(inputs, layer, self.shape.per_token)
-                x, touched = x + routed, [*touched, experts]
+                outputs, experts = (routed or route)(inputs, layer, self.shape.per_token)
+                x, touched = x + outputs, [*touched, experts]
         cache.lengths[:] += count
-        last = x.reshape(sequences, count, -1)[:, -1]
-        return StepOutput(logits=normed(last, self.norm) @ self.head, experts_touched=tuple(touched))
+        return x, tuple(touched)
+
+    def scores(self, x: Array, sequences: int) -> Array:
+        """Scores of the next token of each sequence, behind all layers."""
+        return normed(x.reshape(sequences, -1, self.shape.hidden)[:, -1], self.norm) @ self.head
 
     def _attention(self, layer: LayerWeights, x: Array, store: tuple[Array, Array], positions: Array, turns: tuple[Array, Array]) -> Array:
         """Every new token attends to its own sequence, up to itself."""
@@ -159,14 +175,18 @@ def gated(x: Array, inwards: Array, outwards: Array) -> Array:
     return (gate / (1 + np.exp(-gate)) * up) @ outwards
 
 
-def route(x: Array, layer: LayerWeights, per_token: int) -> tuple[Array, int]:
-    """The routed experts' sum of each token, weighted by their scores' softmax, and how many experts some token chose."""
+def choose(x: Array, layer: LayerWeights, per_token: int) -> tuple[Array, Array]:
+    """The routed experts of each token, and the softmax of their scores."""
     scores = x @ layer.router
     choices = np.argpartition(-scores, per_token - 1, axis=1)[:, :per_token]
-    weights = softmax(np.take_along_axis(scores, choices, 1))
-    order = np.argsort(choices, axis=None, kind="stable")  # choices of one expert side by side
-    inputs, outputs = x[order // per_token], np.empty((order.size, x.shape[1]), x.dtype)
-    ends = np.cumsum(np.bincount(choices.ravel(), minlength=layer.experts_in.shape[0])).tolist()
+    return choices, softmax(np.take_along_axis(scores, choices, 1))
+
+
+def expert_outputs(x: Array, rows: Array, experts: Array, layer: LayerWeights) -> tuple[Array, int]:
+    """What experts make of rows of x, one expert for each, and how many of them have a row."""
+    order = np.argsort(experts, kind="stable")  # rows of one expert side by side
+    inputs, outputs = x[rows[order]], np.empty((order.size, x.shape[1]), x.dtype)
+    ends = np.cumsum(np.bincount(experts, minlength=layer.experts_in.shape[0])).tolist()
     touched, start = 0, 0
     for expert, end in enumerate(ends):
         if end > start:
@@ -174,7 +194,19 @@ def route(x: Array, layer: LayerWeights, per_token: int) -> tuple[Array, int]:
             touched, start = touched + 1, end
     back = np.empty_like(outputs)
     back[order] = outputs
-    return np.einsum("tk,tkh->th", weights, back.reshape(len(x), per_token, -1)), touched
+    return back, touched
+
+
+def mixture(weights: Array, outputs: Array) -> Array:
+    """The sum of what its experts made of each token, by their weights."""
+    return np.einsum("tk,tkh->th", weights, outputs.reshape(*weights.shape, -1))
+
+
+def route(x: Array, layer: LayerWeights, per_token: int) -> tuple[Array, int]:
+    """The routed experts' sum of each token, and how many experts some token chose."""
+    choices, weights = choose(x, layer, per_token)
+    outputs, touched = expert_outputs(x, np.arange(choices.size) // per_token, choices.ravel(), layer)
+    return mixture(weights, outputs), touched
 
 
 def random_decoder(shape: LabShape, seed: int = 0, form: Any = np.float32) -> Decoder:

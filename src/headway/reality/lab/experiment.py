@@ -46,17 +46,18 @@ class PredictedPoint:
     """A point before it is measured; its numbers know the laws behind them."""
 
     quantity: str
-    claim: str  # id of the claim that it tests
-    at: float  # along the experiment's axis
+    claim: str  # id of the claim that it tests; "" where the lecture claims nothing of it
+    at: float  # along the axis
     unit: str
     value: Any
     low: Any
     high: Any
+    axis: str = ""  # where it is not the experiment's
 
     def plain(self) -> dict[str, Any]:
         """As it is hashed and kept."""
         numbers = {name: float(getattr(self, name)) for name in ("at", "value", "low", "high")}
-        return {"quantity": self.quantity, "claim": self.claim, "unit": self.unit} | numbers
+        return {"quantity": self.quantity, "claim": self.claim, "unit": self.unit, "axis": self.axis} | numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,7 @@ class Experiment:
     claims: tuple[str, ...]  # that it tests
     runs: str  # what is run, in a sentence
     axis: str  # what its points lie along
+    axis_unit: str = ""
     setup: LabSetup
     main: str  # quantity that its picture draws
     module: str  # that runs it
@@ -168,7 +170,7 @@ def sharp(predictions: Iterable[PredictedPoint]) -> list[PredictedPoint]:
     wide = [point for point in points if point.high > point.low * WIDEST * (1 + 1e-9)]
     if wide:
         names = ", ".join(f"{point.quantity} at {point.at:g}" for point in wide)
-        note(f"without a prediction, as so few requests scatter by more than a factor of {WIDEST:g}: {names}; more --requests predict it")
+        note(f"without a prediction, as so few scatter by more than a factor of {WIDEST:g}: {names}")
     return [point for point in points if point not in wide]
 
 

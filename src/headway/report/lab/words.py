@@ -61,10 +61,10 @@ def described(run: LabRun, rows: Sequence[Row]) -> Summary:
         {key: format_value(row[key], row["unit"]) for key in ("predicted", "measured")}
         | {key: row[key] for key in ("quantity", "claim", "inside")}
         | {"each_token": format_value(row["measured"] / row["at"], "s") if row["quantity"] == "step" and row["measured"] else None}
-        | {"at": f"{run.experiment.axis} {row['at']:g}", "interval": interval(row["predicted_lo"], row["predicted_hi"], row["unit"])}
+        | {"at": f"{row['axis']} {_place(run, row)}", "interval": interval(row["predicted_lo"], row["predicted_hi"], row["unit"])}
         for row in rows
     ]
-    after = [f"{claim}: {statement(claim)}" for claim in dict.fromkeys(row["claim"] for row in rows)]
+    after = [f"{claim}: {statement(claim)}" for claim in dict.fromkeys(row["claim"] for row in rows) if claim]
     if run.noise.reasons:
         after.append(f"Not quiet: {'; '.join(run.noise.reasons)}. {inside} of {len(measured)} points lie inside all the same.")
     after += of.below(run, measured)
@@ -73,14 +73,15 @@ def described(run: LabRun, rows: Sequence[Row]) -> Summary:
     return Summary(headline, VIEW, after, Listing(people) if people else None)
 
 
+def _place(run: LabRun, row: Row) -> str:
+    """Where a point lies on the axis."""
+    unit = run.experiment.axis_unit
+    return format_value(row["at"], unit) if unit else f"{row['at']:g}"
+
+
 def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
-    """Measured points over the predicted curve and its interval; of steps also what each token takes of them."""
-    points = [row for row in rows if row["quantity"] == run.experiment.main]
-    if not points:
-        raise BadValue("--plot", "no point", f"rows of {run.experiment.main}")
-    panels = [[_panel(run, points, run.experiment.main, lambda row: 1.0)]]
-    if run.experiment.main == "step":
-        panels.append([_panel(run, points, "step over batch: what each token takes", lambda row: 1 / row["at"])])
+    """Measured points over the predicted curve and its interval, in the panels of the experiment."""
+    panels = getattr(words_of(run), "panels", usual_panels)(run, rows)
     measured = [row for row in rows if row["measured"] is not None]
     inside, stopped = sum(row["inside"] for row in measured), "interrupted: " * run.interrupted
     stopped = "under way: " if run.is_running else stopped
@@ -90,6 +91,17 @@ def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
     return frame.compose(view, panels, title=title, subtitle=f"{run.experiment.title}; {run.machine}, {run.date}", caption=caption)
 
 
+def usual_panels(run: LabRun, rows: Sequence[Row]) -> list[list[plot.Plot]]:
+    """The experiment's main quantity; of steps also what each token takes of them."""
+    points = [row for row in rows if row["quantity"] == run.experiment.main]
+    if not points:
+        raise BadValue("--plot", "no point", f"rows of {run.experiment.main}")
+    panels = [[_panel(run, points, run.experiment.main, lambda row: 1.0)]]
+    if run.experiment.main == "step":
+        panels.append([_panel(run, points, "step over batch: what each token takes", lambda row: 1 / row["at"])])
+    return panels
+
+
 def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[Row], float]) -> plot.Plot:
     """One quantity along the experiment's axis."""
     keys = {"predicted": "predicted", "low": "predicted_lo", "high": "predicted_hi", "measured": "measured"}
@@ -97,7 +109,8 @@ def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[R
         {"x": row["at"]} | {name: None if row[key] is None else row[key] * factor(row) for name, key in keys.items()} for row in points
     ]
     dots = [point for point in curve if point["measured"] is not None]
-    x = scale.AxisScale(run.experiment.axis, [point["x"] for point in curve], room=0.05, base=2 if len(curve) > 5 else 10)
+    base = 2 if len(curve) > 5 else 10
+    x = scale.AxisScale(run.experiment.axis, [point["x"] for point in curve], run.experiment.axis_unit, room=0.05, base=base)
     return plot.Plot(
         name=heading.partition(" ")[0] + str(len(heading)), heading=heading, x=x,
         y=scale.AxisScale("", [point[name] for point in curve for name in ("low", "high", "measured")], points[0]["unit"]),

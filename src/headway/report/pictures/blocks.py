@@ -47,7 +47,7 @@ class Blocks:
             boxes.append({"x": x, "x2": x2, "y": top, "y2": low, "color": theme.line(meaning)})
             text = str(block.micro_batch + 1)
             if x2 - x > text_width(text) + 3 and not block.lane:
-                tone = "var(--paper)" if view.theme == "css" else "#141414" if meaning in LIGHT[view.theme] else "#ffffff"
+                tone = "var(--paper)" if view.is_page else "#141414" if meaning in LIGHT[view.theme] else "#ffffff"
                 words.append({"x": (x + x2) / 2, "y": (block.stage + 0.5) * ROW, "text": text, "color": tone})
         names = [{"x": -8.0, "y": (stage + 0.5) * ROW, "text": f"stage {stage + 1}", "color": theme.muted} for stage in range(self.stages)]
         data = {f"{self.name}_blocks": boxes, f"{self.name}_words": words, f"{self.name}_stages": names}

@@ -53,6 +53,11 @@ class View:
         return self.width < NARROW
 
     @property
+    def is_page(self) -> bool:
+        """Whether a page shows it, where a pointer or a key goes from point to point."""
+        return self.theme == palette.PAGE
+
+    @property
     def colours(self) -> palette.Theme:
         """Colours of the theme."""
         return palette.theme(self.theme)

@@ -45,6 +45,13 @@ def pixel_points(data: str, size: float) -> Layer:
     return _pixels(data, {"type": "point", "filled": True, "size": size, "shape": "circle", "opacity": 1, "strokeWidth": 1.8})
 
 
+def tips(data: str) -> Layer:
+    """Places at px `x`, `y` that show nothing: what a page says of the nearest of them stands in their rows."""
+    mark: Layer = {"type": "point", "size": 1, "opacity": 0, "aria": False}
+    encoding = {way: {"field": way, "type": "quantitative", "scale": None} for way in ("x", "y")}
+    return {"name": data, "data": {"name": data}, "mark": mark, "encoding": encoding}
+
+
 def labels(data: str, *, size: float = SIZE, align: str = "left", bold: bool = False) -> Layer:
     """Text around the height `y`, from `x` on."""
     mark: Layer = {"type": "text", "align": align, "baseline": "middle", "fontSize": size} | ({"fontWeight": "bold"} if bold else {})

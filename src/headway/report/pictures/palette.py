@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from headway.core.errors import check_known
 
+PAGE = "css"  # theme of a page, whose style sheet has the colours
 MEANINGS = ("weights", "kv", "compute", "network", "whole")  # in the order of the page's variables --c1 .. --c5
 
 
@@ -47,7 +48,7 @@ THEMES = {
         lines=_set("#0072B2", "#E69F00", "#56B4E9", "#CC3311", "#F0E442"),
         labels=_set("#4FA3D9", "#E69F00", "#8CCBF0", "#F07A5C", "#F0E442"),
     ),
-    "css": Theme(
+    PAGE: Theme(
         paper=None, ink="currentColor", muted="var(--muted)", grid="var(--grid)",
         lines=_set(*(f"var(--c{number})" for number in range(1, 6))),
         labels=_set(*(f"var(--t{number})" for number in range(1, 6))),

@@ -15,6 +15,7 @@ from headway.report.pictures.frame import Panel, View, inner, margins
 from headway.report.pictures.lettering import LEADING, SIZE, text_width, wrap
 from headway.report.pictures.marks import Layer, Row
 from headway.report.pictures.scale import AxisScale
+from headway.report.pictures.tips import Tips
 
 FAR = 20  # px from which a label has a line to its point
 BROAD = 170  # px at which the words of a note break
@@ -45,6 +46,7 @@ class Plot:
     columns: int = 1  # panels beside each other
     keys: Sequence[tuple[str, str]] = ()  # (name, meaning) of what is named over the panel
     is_fitting: bool = False  # whether the x axis has as many ticks as its width holds
+    flag: str = ""  # whose values stand along x: a page asks again with that of a point that is picked
 
     def panel(self, view: View, suffix: str) -> Panel:
         """The plot with its words placed; `suffix` is that of its axes among those of the picture."""
@@ -53,6 +55,7 @@ class Plot:
             part.draw(sheet)
         label_rows, leaders = sheet.words()
         layers = [*sheet.layers, marks.pixel_rules(sheet.rows(leaders, "leaders")), marks.labels(sheet.rows(label_rows, "labels"))]
+        layers += [marks.tips(sheet.rows(sheet.tips.rows(sheet.place), "tips"))] * view.is_page
         return Panel(width=sheet.width, height=sheet.height, layers=layers, data=sheet.data, x=sheet.x, y=sheet.y, heading=self.heading,
                      left_margin=sheet.left_margin, right_margin=sheet.right_margin, keys=[*self.keys, *sheet.keys])  # fmt: skip
 
@@ -65,7 +68,8 @@ class Series:
     """Rows as a line of so many px, as dots of so many, with the area between the fields of `band`; 0 leaves them out.
 
     A line is named at its end in a wide view and over the panel in a narrow one; a null breaks it. `data` names the set of its rows, which
-    series of the same rows share.
+    series of the same rows share. A row may have a `tip`, what a page says of its point in place of the two values, and the number of
+    the `row` of the answer that it stands for.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -84,6 +88,7 @@ class Series:
 
     def draw(self, sheet: Sheet) -> None:
         """Its layers; words keep away from line and dots."""
+        sheet.tips.add(self.text, [(row.get(self.x), row.get(self.y), row) for row in self.rows], is_line=bool(self.width))
         data, tone = sheet.rows(self.rows, self.data), sheet.view.colours.line(self.meaning)
         low, high = self.band
         if low:
@@ -139,11 +144,14 @@ class Point:
     shape: str = "circle"
     data: str = ""
     is_free: bool = False
+    tip: str = ""  # what a page says of it; "": its words
+    row: int | None = None  # of the answer
 
     def draw(self, sheet: Sheet) -> None:
         """The point and its note."""
         if self.is_free and not (sheet.x.holds(self.x) and sheet.y.holds(self.y)):
             return
+        sheet.tips.add("", [(self.x, self.y, {"tip": self.tip or self.text, "row": self.row})], is_line=False)
         data = sheet.rows([{"x": self.x, "y": self.y}], self.data)
         sheet.add(data, _dots(sheet.view.colours.line(self.meaning), self.size, self.shape, 1.0), x="x", y="y")
         sheet.canvas.add_point(*sheet.place(self.x, self.y), size=math.sqrt(self.size) / 2 + 1)
@@ -252,6 +260,8 @@ class Sheet:
         ends = view.ends(f"x{suffix}")
         self.x = plot.x.fitting(self.width, ends) if plot.is_fitting else plot.x.axis(ends)
         self.height = min(plot.height, 250) if view.is_narrow else plot.height
+        self.tips = Tips(about=plot.heading, x=self.x, y=self.y, units=(plot.x.unit, plot.y.unit), flag=plot.flag,
+                         is_asked=view.is_page and not view.axes)  # fmt: skip
         self.canvas = Canvas(width=self.width, height=self.height)
         self.layers: list[Layer] = []
         self.data: dict[str, list[Row]] = {}

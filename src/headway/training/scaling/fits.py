@@ -162,7 +162,8 @@ def fit(name: str) -> ScalingFit:
     """
     key = name.strip().lower().replace("_", "-")
     if key not in fits():
-        raise UnknownName("scaling law", name, fits(), "one of " + ", ".join(fits()))
+        known = "Chinchilla's is hoffmann, or with the paper's rounded coefficients hoffmann-printed; " * (key == "chinchilla")
+        raise UnknownName("scaling law", name, fits(), f"{known}one of {', '.join(fits())}")
     return fits()[key]
 
 

@@ -65,7 +65,8 @@ async function show() {
     await shown.show(new URLSearchParams(location.search));
   } else {
     const pushed = (state) => history.pushState(null, '', addressOf(view, state));
-    shown = new View(page, view, await verbOf(view.verb), names, pushed);
+    const go = (other, state) => { history.pushState(null, '', addressOf(other, state)); show(); };
+    shown = new View(page, view, await verbOf(view.verb), names, pushed, go);
     replace(main, headings(page, view), shown.node);
     await shown.show(stateOf(location.search, view));
   }

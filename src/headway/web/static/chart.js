@@ -3,19 +3,27 @@ import { el, replace } from './dom.js';
 
 const OPTIONS = { mode: 'vega-lite', ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg' };
 export const redraws = { count: 0 };
+const NEAR = 60; // px of a drawing within which a pointer reads a point
 
 // Width to draw at: in the measure of the page's letters, so that those of a picture grow with them on large screens.
 const letters = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 export const widthOf = (node) => Math.round(Math.min(1200, Math.max(320, (node.clientWidth || 760) / letters())));
 
-// One figure: title, drawing, sentence. `show` draws anew where the structure differs, else it swaps rows.
+// One figure: title, drawing, sentence. `show` draws anew where the structure differs, else it swaps rows. A pointer or the arrow keys go
+// from point to point of it; `picked` is told what a point asks when it is clicked, or when Enter is pressed on it.
 export class Chart {
-  constructor() {
+  constructor(picked) {
+    this.picked = picked;
     this.title = el('h3', { class: 'figure-title' });
     this.subtitle = el('p', { class: 'figure-subtitle' });
     this.drawing = el('div', { class: 'drawing' });
     this.caption = el('figcaption');
-    this.node = el('figure', { class: 'picture' }, this.title, this.subtitle, this.drawing, this.caption);
+    this.tip = el('p', { class: 'tip', role: 'status', hidden: true });
+    this.rings = el('div', { class: 'rings', 'aria-hidden': 'true' });
+    this.stage = el('div', { class: 'readable' }, this.drawing, this.rings, this.tip);
+    this.node = el('figure', { class: 'picture' }, this.title, this.subtitle, this.stage, this.caption);
+    this.points = [];
+    this.listen();
     this.shape = null;
     this.view = null;
   }
@@ -36,8 +44,97 @@ export class Chart {
     this.subtitle.textContent = picture.subtitle;
     this.caption.textContent = picture.caption;
     this.drawing.setAttribute('role', 'img');
-    this.drawing.setAttribute('aria-label', picture.alt);
+    this.gather();
+    const keys = this.points.length ? ' Arrow keys go from point to point.' : '';
+    this.drawing.setAttribute('aria-label', `${picture.alt}${keys}`);
+    if (keys) this.drawing.setAttribute('tabindex', '0'); else this.drawing.removeAttribute('tabindex');
     redraws.count += 1;
+  }
+
+  // -- points --
+
+  // Where the points of the picture stand in px of its drawing, and what is said of each: the rows that the server made of them.
+  gather() {
+    this.leave();
+    this.points = [];
+    const svg = this.drawing.querySelector('svg').getBoundingClientRect();
+    const walk = (mark) => {
+      for (const item of mark.items ?? []) {
+        if (mark.marktype === 'group') item.items.forEach(walk);
+        else if (mark.name?.endsWith('_tips_marks')) {
+          const { downs, tip, pick } = item.datum;
+          const box = item._svg.getBoundingClientRect(); // where the panel stands in the drawing, only the drawing knows
+          const [x, y] = [(box.left + box.width / 2 - svg.left) / this.scale, (box.top + box.height / 2 - svg.top) / this.scale];
+          this.points.push({ x, downs: downs.map((down) => y + down - downs[0]), tip, pick });
+        }
+      }
+    };
+    walk(this.view.scenegraph().root);
+  }
+
+  listen() {
+    this.drawing.addEventListener('pointermove', (event) => this.touch(event));
+    this.drawing.addEventListener('pointerdown', (event) => this.touch(event));
+    this.drawing.addEventListener('pointerleave', () => { if (document.activeElement !== this.drawing) this.leave(); });
+    this.drawing.addEventListener('click', () => this.pick());
+    this.drawing.addEventListener('blur', () => this.leave());
+    this.drawing.addEventListener('keydown', (event) => {
+      const last = this.points.length - 1;
+      const here = this.at ?? -1;
+      const place = { ArrowRight: Math.min(here + 1, last), ArrowLeft: Math.max(here - 1, 0), Home: 0, End: last }[event.key];
+      if (place !== undefined && last >= 0) this.read(place);
+      else if (event.key === 'Enter') this.pick();
+      else if (event.key === 'Escape' && this.at !== null) { this.leave(); event.stopPropagation(); } else return;
+      event.preventDefault();
+    });
+  }
+
+  // Px on the page of one px of the drawing, which is as wide as the page lets it be.
+  get scale() {
+    const svg = this.drawing.querySelector('svg');
+    return svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+  }
+
+  touch(event) {
+    const svg = this.drawing.querySelector('svg');
+    if (!svg || !this.points.length) return;
+    const box = svg.getBoundingClientRect();
+    const [x, y] = [(event.clientX - box.left) / this.scale, (event.clientY - box.top) / this.scale];
+    const away = (point) => Math.hypot(point.x - x, Math.min(...point.downs.map((down) => Math.abs(down - y))) / (point.downs.length > 1 ? 4 : 1));
+    let best = 0;
+    this.points.forEach((point, place) => { if (away(point) < away(this.points[best])) best = place; });
+    if (away(this.points[best]) < NEAR) this.read(best); else this.leave();
+  }
+
+  read(place) {
+    const point = this.points[place];
+    this.at = place;
+    const offset = this.drawing.querySelector('svg').getBoundingClientRect().left - this.stage.getBoundingClientRect().left;
+    replace(this.rings, point.downs.map((down) => {
+      const ring = el('span');
+      ring.style.left = `${offset + point.x * this.scale}px`;
+      ring.style.top = `${down * this.scale}px`;
+      return ring;
+    }));
+    this.tip.textContent = point.tip + (point.pick && this.picked ? ' · click or Enter asks this' : '');
+    this.tip.hidden = false;
+    const wide = this.stage.clientWidth;
+    this.tip.style.left = `${Math.max(0, Math.min(offset + point.x * this.scale - this.tip.offsetWidth / 2, wide - this.tip.offsetWidth))}px`;
+    const top = Math.min(...point.downs) * this.scale;
+    this.tip.style.top = `${top > this.tip.offsetHeight + 16 ? top - this.tip.offsetHeight - 12 : Math.max(...point.downs) * this.scale + 14}px`;
+    this.drawing.classList.toggle('pickable', Boolean(point.pick && this.picked));
+  }
+
+  leave() {
+    this.at = null;
+    this.tip.hidden = true;
+    replace(this.rings);
+    this.drawing.classList.remove('pickable');
+  }
+
+  pick() {
+    const point = this.points[this.at];
+    if (point?.pick && this.picked) this.picked(point.pick);
   }
 
   // Whether new rows were enough: the structure is the same, and the drawing knows every set of rows.
@@ -53,6 +150,8 @@ export class Chart {
   get axes() { return this.picture?.axes ?? {}; }
 
   clear() {
+    this.leave();
+    this.points = [];
     this.view?.finalize();
     this.view = null;
     this.shape = null;

@@ -12,8 +12,8 @@ const FIGURES = 8;
 const KEYS = new Set(['fact', 'quantity', 'kind']);
 
 export class View {
-  constructor(page, view, verb, names, pushed) {
-    Object.assign(this, { page, view, pushed });
+  constructor(page, view, verb, names, pushed, go) {
+    Object.assign(this, { page, view, pushed, go });
     this.form = new Form(page.name, view, verb, names, (name, word) => this.moved(name, word), () => this.settled());
     this.charts = new Map();
     this.trees = new Map(); // which numbers unfold, as the last answer at rest told
@@ -105,6 +105,18 @@ export class View {
     if (!this.headline.textContent) this.headline.textContent = this.view.waits;
     replace(this.progress, el('button', { type: 'button', class: 'begin', onclick: () => this.answerNow() }, 'Run it'));
     this.progress.hidden = false;
+  }
+
+  // A point of a picture that was picked: the same question with its value, or the layout that it stands for, as another view's question.
+  picked({ verb, words, flags }) {
+    if (!verb) {
+      const state = this.form.get();
+      this.form.set({ words: state.words, flags: { ...state.flags, ...flags } });
+      this.settled();
+      return;
+    }
+    const view = this.page.views.find((entry) => entry.verb === verb);
+    this.go(view, { words, flags });
   }
 
   // While a slider moves: a live view asks itself, a plan asks its own layout; the rest waits for the release.
@@ -216,7 +228,7 @@ export class View {
     const names = answer.pictures.map((picture) => picture.name);
     if (names.length !== this.charts.size || names.some((name) => !this.charts.has(name))) {
       for (const chart of this.charts.values()) { chart.clear(); this.parts.drop(chart.node); }
-      this.charts = new Map(names.map((name) => [name, new Chart()]));
+      this.charts = new Map(names.map((name) => [name, new Chart((pick) => this.picked(pick))]));
       this.first = names[0];
       replace(this.pictures, [...this.charts.values()].map((chart) => chart.node));
     }
