@@ -1561,6 +1561,7 @@ def lecture(
     find: Text | Edits | None = None,
     disputed: bool | None = None,
     with_: Edits | None = None,
+    measured: File | Result | None = None,
     model: Subject | None = None,
     context: Number | None = None,
     on: Machine | None = None,

@@ -21,6 +21,7 @@ from headway.core.question import from_words
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
+from headway.evidence.claims.second_verdict import SecondVerdicts, second_verdicts
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture import inputs, quiz, search
 from headway.evidence.lecture.card import board_curves
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
 FIGURES = ("recomputed", "today", "stated", "reference")
-VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "cause", "note")
+VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "measured_here", "cause", "note")
 CODE = re.compile(r"[A-Za-z]{2,3}-?\d+")
 CHAPTER = re.compile(r"\d{1,2}|\+")
 
@@ -54,34 +55,36 @@ def run(args: Lecture) -> output.Answer:
         return dealt(args)
     if args.disputed:
         return _disputed()
+    measurements = second_verdicts(args.measured)
     is_group = text.upper() in {claim.group for claim in claims().values()}
     if args.find is not None or not (not text or is_group or CHAPTER.fullmatch(text) or CODE.fullmatch(text)):
         result = search.find(text if args.find is None else args.find)
         rows = [row for match in result.claims for row in ledger.claim(match.claim_id)]
-        return output.Answer(_listing(rows), describe=lambda _: words.search_page(result, rows), describes_none=True, most=1000)
-    return _chapter(text) if CHAPTER.fullmatch(text) else _claims(text)
+        page = words.search_page(result, rows, measurements)
+        return output.Answer(_listing(rows, measurements), describe=lambda _: page, describes_none=True, most=1000)
+    return _chapter(text, measurements) if CHAPTER.fullmatch(text) else _claims(text, measurements)
 
 
-def _claims(text: str) -> output.Answer:
+def _claims(text: str, measurements: SecondVerdicts) -> output.Answer:
     """All claims under the table of chapters, a group, or one claim, which has a picture."""
     rows = ledger.claim(text) if text else ledger.rows()
 
     def describe(table: Rows) -> output.Summary:
-        return words.front_page(rows) if not text and len(table) == len(rows) else _counts(list(table))
+        return words.front_page(rows, measurements) if not text and len(table) == len(rows) else _counts(list(table), measurements)
 
     pictures = {"claim": lambda table, view: draw(list(table), view)} if len(rows) == 1 else {}
-    return output.Answer(_listing(rows), describe=describe, describes_none=True, pictures=pictures, most=1000)
+    return output.Answer(_listing(rows, measurements), describe=describe, describes_none=True, pictures=pictures, most=1000)
 
 
-def _chapter(label: str) -> output.Answer:
+def _chapter(label: str, measurements: SecondVerdicts) -> output.Answer:
     page = lecture.chapter(label)
     by_id = {row.id: row for row in ledger.rows()}
     rows = [by_id[claim_id] for claim_id in page.claim_ids()]
 
     def describe(table: Rows) -> output.Summary:
-        return words.chapter_page(page, rows) if len(table) == len(rows) else _counts(list(table))
+        return words.chapter_page(page, rows, measurements) if len(table) == len(rows) else _counts(list(table), measurements)
 
-    return output.Answer(_listing(rows), describe=describe, describes_none=True, most=1000)
+    return output.Answer(_listing(rows, measurements), describe=describe, describes_none=True, most=1000)
 
 
 def _disputed() -> output.Answer:
@@ -94,11 +97,13 @@ def _disputed() -> output.Answer:
     return output.Answer(Listing(rows), words.disputed_page(disputed_points()), most=100)
 
 
-def _listing(rows: Sequence[ClaimRow]) -> Listing:
-    return Listing([{**clean(dataclasses.asdict(row)), **words.claim_fields(row.id)} for row in rows], tree=_tree)
+def _listing(rows: Sequence[ClaimRow], measurements: SecondVerdicts) -> Listing:
+    return Listing(
+        [clean(dataclasses.asdict(row)) | words.claim_fields(row.id) | words.here_fields(row.id, measurements) for row in rows], tree=_tree
+    )
 
 
-def _counts(rows: list[dict[str, Any]]) -> output.Summary:
+def _counts(rows: list[dict[str, Any]], measurements: SecondVerdicts) -> output.Summary:
     """One claim in full, or the count of verdicts above a table."""
     if len(rows) == 1:
         return words.claim_page(rows[0])
@@ -106,7 +111,8 @@ def _counts(rows: list[dict[str, Any]]) -> output.Summary:
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     titles = ", ".join(f"{group}: {title}" for group, title in dict.fromkeys((row["group"], claims()[row["id"]].title) for row in rows))
     headline = f"{len(rows)} claims of the lecture: {counts}" if rows else "no claim of the lecture is left"
-    return output.Summary(headline, VIEW, [titles] if rows else [])
+    view = [key for key in VIEW if rows and key in rows[0]]
+    return output.Summary(headline, view, [titles, *words.counts_here([row["id"] for row in rows], measurements)] if rows else [])
 
 
 def _tree(row: Mapping[str, Any], key: str) -> Any:

@@ -48,6 +48,7 @@ TRACE = FileKind("a trace of requests", 2 * GIB)
 PAGE = FileKind("a page of text", 16 * MIB)
 ANY = FileKind("a file that a question names", 2**62)
 PROFILE = FileKind("a calibration profile", 64 * MIB)
+LAB_RUN = FileKind("a run that `headway lab EXPERIMENT --save FILE.json` wrote", 16 * MIB)
 DECK = FileKind("a record of past answers", 4 * MIB)
 
 _SHELL_PIPE = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(?:self|\d+)/fd/\d+")

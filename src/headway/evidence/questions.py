@@ -303,14 +303,17 @@ class Lecture(Question):
         help="a claim with other inputs: total=1T active=32B, lists and ranges, model=NAME, chip=NAME, system=NAME",
         default=(),
     )
+    measured = field(kind="file", word="FILE|FOLDER", takes="again", help="runs of lab --save: a second verdict, measured here", default=())
     model = field(kind="model", word="NAME", help="card of a model on a machine, beside the lecture's figures; with --on")
     context = field("token", word="token", integer=True, low=1, open_low=False, high=MOST, help="context of the card's step (default 8192)")
 
     def idle(self) -> dict[str, str]:
         """What is of another of its pages: of the card, of a round of flashcards, of a search."""
         if self.model or self.on or self.bridge:
-            return dict.fromkeys(("find", "disputed", "with_", "cards", "seed", "forget"), "")
+            return dict.fromkeys(("find", "disputed", "with_", "measured", "cards", "seed", "forget"), "")
         of_card = [name for name in schema.fields(Edits) if name != "catalog"]
         idle = dict.fromkeys((*of_card, "batch", "context", "weights", "kv"), "lecture --model M --on X") | {"catalog": ""}
         is_quiz = self.what[:1] == ("quiz",) or self.forget
+        if is_quiz or self.disputed or self.with_:
+            idle["measured"] = "a claim, a group, a chapter, or nothing"
         return idle if is_quiz else idle | {"cards": "", "seed": ""}

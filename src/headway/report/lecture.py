@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from headway.core.equation import equation_of, inputs, text_with_unit, unit_of
@@ -14,11 +15,13 @@ from headway.core.trace import Call, Traced
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import KINDS, LAW, Claim, claims
 from headway.evidence.claims.rows import ClaimRow
+from headway.evidence.claims.second_verdict import SecondVerdicts
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.chapters import Chapter, DisputedPoint, claim_rows, statement
 from headway.evidence.lecture.search import LectureMatches
 from headway.reality.lab.catalogue import experiments_of
 from headway.report.output import Summary
+from headway.report.words import number_of
 
 WIDTH = 100
 FRONT = ("chapter", "title", "time", "agree", "differ", "open", "what_it_says")
@@ -34,7 +37,7 @@ def paragraph(text: str, indent: str = "") -> str:
     return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def front_page(rows: Sequence[ClaimRow]) -> Summary:
+def front_page(rows: Sequence[ClaimRow], measurements: SecondVerdicts) -> Summary:
     """All chapters in a table, with the counts of verdicts."""
     about = lecture.facts()
     pages = []
@@ -48,11 +51,23 @@ def front_page(rows: Sequence[ClaimRow]) -> Summary:
     agree, differ, unsettled = totals
     counts = f"{agree} agree, {differ} differ, {unsettled} open"
     headline = f"{about.speaker}'s lecture ({about.host}, {about.date}): of {len(rows)} claims, {counts}."
-    after = [f"{about.title}: {about.says}", FRONT_NEXT, MORE_NEXT]
+    after = [f"{about.title}: {about.says}", *counts_here([row.id for row in rows], measurements), FRONT_NEXT, MORE_NEXT]
     return Summary(headline, FRONT, after, Listing(pages))
 
 
-def chapter_page(page: Chapter, rows: Sequence[ClaimRow]) -> Summary:
+def counts_here(claim_ids: Iterable[str], measurements: SecondVerdicts) -> list[str]:
+    """What the runs of the lab say of some claims."""
+    if not measurements:
+        return []
+    tested = {claim_id: measurements[claim_id].verdict for claim_id in claim_ids if claim_id in measurements}
+    verdicts = list(tested.values())
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
+    verdict_list = ", ".join(f"{claim_id} {verdict}" for claim_id, verdict in tested.items())
+    text = f", {number_of(len(tested), 'claim')}: {counts} ({verdict_list})" if tested else ": none of these claims by these runs"
+    return [f"Measured here{text}"]
+
+
+def chapter_page(page: Chapter, rows: Sequence[ClaimRow], measurements: SecondVerdicts) -> Summary:
     """A chapter: its prose, and below each section its claims in the order of the argument."""
     agree, differ, unsettled = lecture.verdict_counts(rows, page)
     by_id = {row.id: row for row in rows}
@@ -60,16 +75,17 @@ def chapter_page(page: Chapter, rows: Sequence[ClaimRow]) -> Summary:
     after: list[str] = []
     for section in page.sections:
         after += ["", section.title, *(paragraph(text) for text in section.text.split("\n\n"))]
-        after.append("\n".join(line for claim_id in section.statements for line in _claim_lines(by_id[claim_id])))
-    return Summary(f"{_name(page)}: {page.says}.", tuple(counts), [*after, "", _next_line(page)], Listing([counts]))
+        after.append("\n".join(line for claim_id in section.statements for line in _claim_lines(by_id[claim_id], measurements)))
+    after += ["", *counts_here(page.claim_ids(), measurements), _next_line(page)]
+    return Summary(f"{_name(page)}: {page.says}.", tuple(counts), after, Listing([counts]))
 
 
 def _name(page: Chapter) -> str:
     return f"{page.title}" if page.number == lecture.EXTRA else f"Chapter {page.label}, {page.title} ({page.time})"
 
 
-def _claim_lines(row: ClaimRow) -> Iterator[str]:
-    """A claim in two lines: what it says; the lecture's figure, the recomputed figure and the verdict."""
+def _claim_lines(row: ClaimRow, measurements: SecondVerdicts) -> Iterator[str]:
+    """A claim in two lines: what it says; the lecture's figure, the recomputed figure and the verdict; a third on what was measured."""
     yield f"    {row.id:7}{statement(row.id)}"
     cause = f" ({row.cause})" if row.cause and row.cause != row.verdict else ""
     figure = lecture.lecture_text(row)
@@ -77,6 +93,8 @@ def _claim_lines(row: ClaimRow) -> Iterator[str]:
     recomputed = lecture.recomputed_text(row)
     middle = "" if recomputed == "-" else f"; recomputed: {recomputed}"
     yield f"           {origin}{middle}; {row.verdict}{cause}" + (f"; by {row.basis}" if row.parts and row.basis != LAW else "")
+    if second := measurements.get(row.id):
+        yield f"           measured here: {second.verdict}, {second.inside} of {second.points} points inside"
 
 
 def _next_line(page: Chapter) -> str:
@@ -86,7 +104,7 @@ def _next_line(page: Chapter) -> str:
     return f"Next: {onward}lecture {ids[0]} (a claim in full), lecture quiz {page.label}; try: {'; '.join(page.commands)}"
 
 
-def search_page(result: LectureMatches, rows: Sequence[ClaimRow]) -> Summary:
+def search_page(result: LectureMatches, rows: Sequence[ClaimRow], measurements: SecondVerdicts) -> Summary:
     """The chapter that answers, its passage, and the claims that match."""
     best = result.chapters[0].chapter
     after: list[str] = []
@@ -104,7 +122,10 @@ def search_page(result: LectureMatches, rows: Sequence[ClaimRow]) -> Summary:
         {"id": row.id, "says": statement(row.id), "verdict": row.verdict, "chapter": lecture.chapter_of(row.id).label}
         for row in rows
     ]
-    return Summary(f"{_name(best)} answers: {best.says}.", MATCHES, after, Listing(people) if people else None)
+    if measurements:
+        people = [match | {"measured_here": here_fields(match["id"], measurements)["measured_here"]} for match in people]
+    view = (*MATCHES, "measured_here") if measurements else MATCHES
+    return Summary(f"{_name(best)} answers: {best.says}.", view, after, Listing(people) if people else None)
 
 
 def disputed_page(points: Sequence[DisputedPoint]) -> Summary:
@@ -116,7 +137,7 @@ def disputed_page(points: Sequence[DisputedPoint]) -> Summary:
         people.append({"topic": point.topic, "right": point.right, "claims_behind": verdicts})
         after.append("")
         after.append(paragraph(f"{point.topic}: {'; '.join(point.versions)}. Right: {point.right}. {point.reason}"))
-        after += ["\n".join(line for row in rows for line in _claim_lines(row))] if rows else []
+        after += ["\n".join(line for row in rows for line in _claim_lines(row, {}))] if rows else []
     headline = f"On {len(points)} points published summaries of the lecture disagree or err; this is the right version of each."
     return Summary(headline, ("topic", "right", "claims_behind"), after, Listing(people))
 
@@ -134,6 +155,17 @@ def place_lines(claim_id: str) -> Iterator[str]:
 def claim_fields(claim_id: str) -> dict[str, Any]:
     """Keys of a claim's row that say where it stands."""
     return {"chapter": lecture.chapter_of(claim_id).label, "says": statement(claim_id)}
+
+
+def here_fields(claim_id: str, measurements: SecondVerdicts) -> dict[str, Any]:
+    """Keys of a claim's row on what was measured of it; none where no runs are read."""
+    if not measurements:
+        return {}
+    second = measurements.get(claim_id)
+    if second is None:
+        return {"measured_here": None, "points_here": None, "inside_here": None, "runs_here": []}
+    runs = [dataclasses.asdict(run) for run in second.runs]
+    return {"measured_here": second.verdict, "points_here": second.points, "inside_here": second.inside, "runs_here": runs}
 
 
 # -- one claim ----------------------------------------------------------------------------------------------------------------------
@@ -201,6 +233,7 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
         yield from place_lines(row["id"])
         yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
         yield from (f"measured on your machine by: headway lab {entry.name} ({entry.title})" for entry in experiments_of(row["id"]))
+    yield from _lines_here(row)
     if any(part["verdict"] and part["name"] not in claim.ranges for part in row["parts"]):
         yield f"tolerance: {claim.tolerance}"
     if row["parts"] and claim.kind != LAW:
@@ -217,6 +250,20 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
         yield "how (all of it with --explain recomputed):"
         part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), row["parts"][0])
         yield from itertools.islice(law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set()), MOST_LAWS)
+
+
+def _lines_here(row: dict[str, Any]) -> Iterator[str]:
+    """The second verdict of a claim, and each run behind it."""
+    if "measured_here" not in row:
+        return
+    if not row["runs_here"]:
+        yield "measured here: none of these runs tests it"
+        return
+    yield f"measured here: {row['measured_here']}, {row['inside_here']} of {row['points_here']} points inside their predicted intervals"
+    for run in row["runs_here"]:
+        why = f"; no verdict: {run['why_none']}" if run["why_none"] else ""
+        about = f"{run['machine']}, {run['date']}, predictions {run['sha256'][:16]}"
+        yield f"  {run['file']}: headway lab {run['experiment']}, {run['inside']} of {run['points']} inside ({about}){why}"
 
 
 def _inputs(inputs: Sequence[dict[str, Any]]) -> Iterator[str]:
