@@ -1609,6 +1609,8 @@ def lab(
     patterns: Text | Edits | None = None,
     index_width: Number | None = None,
     noise: Number | None = None,
+    width: Number | None = None,
+    library: Text | bool | None = None,
     layers: Number | None = None,
     hidden: Number | None = None,
     heads: Number | None = None,

@@ -50,6 +50,8 @@ GUARDED = {
     ("reality.here", "/proc/cpuinfo"): "read where it is there: other systems are asked by their tools",
     ("reality.here", "/proc/meminfo"): "as above",
     ("reality.here", "/sys/fs/cgroup/memory.max"): "as above", ("reality.here", "/sys/fs/cgroup/memory/memory.limit_in_bytes"): "as above",
+    ("reality.lab.reversible_memory", "/proc/self/status"): "read where it is there: elsewhere a peak may not be known",
+    ("reality.lab.reversible_memory", "resource"): "of macOS alone",
     ("serving.launch.kubernetes", "/dev/shm"): "of the container that a manifest describes",
 }  # fmt: skip
 

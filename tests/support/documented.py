@@ -22,7 +22,7 @@ OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.
 # Pages whose commands own tests follow.
 ELSEWHERE = ("adding.md", "measure.md", "own_chip.md", "own_model.md", "own_runs.md", "own_trace.md", "python.md")
 NEEDS_MORE = ("fit", "web", "sweep")  # whose input no fresh checkout has; that run until they are ended; that write a folder
-MEASURED = ("lab attention", "lab batch", "lab trains", "measure")  # which take seconds here, and whose answers are this machine's
+MEASURED = ("lab ", "measure")  # which take seconds here, and whose answers are this machine's
 PLAIN = ("-o", "--plot", "--explain", "--picture")  # flags that leave the words of an answer alone, with a value each
 
 

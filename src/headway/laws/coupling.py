@@ -56,6 +56,16 @@ def round_trip_bound(coupled_half: Same, changed: Same, roundoff: Number) -> Num
     return roundoff * (abs(coupled_half) + abs(changed)) / abs(changed)
 
 
+@formula(source="Higham 2002, Accuracy and Stability of Numerical Algorithms, section 1.5: first-order errors are linear in the roundoff")
+def error_by_roundoff(error: Number, roundoff: Number, target: Number) -> Number:
+    """Relative error of a calculation in one number format, from that in another: the same multiple of the roundoff.
+
+    >>> error_by_roundoff(1e-15, 2.0**-53, 2.0**-24) < 1e-6, error_by_roundoff(1e-15, 2.0**-53, 0.0)  # fp32; fixed point
+    (True, 0.0)
+    """
+    return error / roundoff * target
+
+
 @formula(source="counting: of 2^n - 1 other outputs, 2^(n-1) differ in a given bit")
 def random_avalanche(bits: Number) -> Number:
     """Share of the output bits that a random permutation of `bits` bits changes when one input bit flips.

@@ -95,15 +95,31 @@ def inversion_error(layers: int, form: str, seed: int) -> float:
     """
     rng = np.random.default_rng(seed)
     residuals = [_layer(rng, form) for _ in range(layers)]
-    start = rounded(rng.standard_normal((2, 8, WIDTH)), form)
+    start, group = rounded(rng.standard_normal((2, 8, WIDTH)), form), group_of(form)
+    return relative_error(np.stack(back(*forward(start[0], start[1], residuals, group), residuals, group)), start)
+
+
+def group_of(form: str) -> Group:
+    """Sums as a number format makes them.
+
+    >>> group_of("bf16").add(np.float32([256.0]), np.float32([1.0])).tolist()  # a step of 2 between neighbours there
+    [256.0]
+    """
 
     def formatted(operation: Callable[[Half, Half], Half]) -> Callable[[Half, Half], Half]:
         return operation if form != "bf16" else lambda half, residual: rounded(operation(half, residual), form)
 
-    group = Group(name=form, add=formatted(np.add), subtract=formatted(np.subtract))
-    returned = np.stack(back(*forward(start[0], start[1], residuals, group), residuals, group))
-    difference = returned.astype(np.float64) - start.astype(np.float64)
-    return float(np.linalg.norm(difference) / np.linalg.norm(start.astype(np.float64)))
+    return Group(name=form, add=formatted(np.add), subtract=formatted(np.subtract))
+
+
+def relative_error(values: np.ndarray, truth: np.ndarray) -> float:
+    """Length of the difference over that of the truth.
+
+    >>> relative_error(np.array([3.0, 4.5]), np.array([3.0, 4.0]))
+    0.1
+    """
+    exact = truth.astype(np.float64)
+    return float(np.linalg.norm(values.astype(np.float64) - exact) / np.linalg.norm(exact))
 
 
 def _layer(rng: np.random.Generator, form: str) -> Residual:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Token, Truth
+from headway.core.units import ONE_TOKEN, Byte, BytePerToken, Number, Second, Token, Truth
 
 NARAYANAN = "Narayanan et al. 2021 (arXiv:2104.04473) section 2.2"
 ZERO_BUBBLE = "Qi et al. 2023 (arXiv:2401.10241) and the sail-sg zero-bubble README, table of schedules"
@@ -461,3 +461,23 @@ def reversible_slowdown(passes: Number) -> Number:
     1.3333
     """
     return (passes + 1) / passes
+
+
+@formula(source=KORTHIKANTI + " section 4: one of a layer's two blocks; its norm keeps a mean and a deviation of each token")
+def coupling_bytes(hidden: Number, params: Number, element: Byte, mask: Byte) -> BytePerToken:
+    """Activation bytes per token that an ordinary backward pass reads of one residual block of `params` parameters, mask included.
+
+    >>> coupling_bytes(64, 2 * 64 * 128, 4, 1)  # inputs of norm and block 512, mask 64, two vectors of 128, mean and deviation 8
+    1608.0
+    """
+    return whole_activation_bytes(hidden, element, mask) / 2 + matmul_activation_bytes(params, hidden, element) + 2 * element / ONE_TOKEN
+
+
+@formula(source="definition: each layer forward and backward, and forward again where its activations were not kept")
+def layers_s(forward: Second, backward: Second, recomputed: Number, layers: Number) -> Second:
+    """Time of a pass forward and backward through equal layers.
+
+    >>> layers_s(1.0, 2.0, 0, 8), layers_s(1.0, 2.0, 1, 8)  # 4/3 of it
+    (24.0, 32.0)
+    """
+    return (forward * (1 + recomputed) + backward) * layers

@@ -7,6 +7,7 @@ from headway.reality.lab.attention_setup import AttentionSetup
 from headway.reality.lab.batch_setup import BatchSetup
 from headway.reality.lab.experiment import Experiment
 from headway.reality.lab.rack_setup import RackSetup
+from headway.reality.lab.reversible_setup import ReversibleSetup
 from headway.reality.lab.tier_setup import TierSetup
 from headway.reality.lab.train_setup import TrainSetup
 
@@ -37,7 +38,13 @@ ATTENTION = Experiment(
     axis="context", runs="attention of a decode step, dense, in a window, of the best keys, of a square root: time, bytes, facts recalled",
     setup=AttentionSetup(), module="headway.reality.lab.attention",
 )  # fmt: skip
-EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, RACK, TIERS, ATTENTION)}
+REVERSIBLE = Experiment(
+    name="reversible", title="activations made again from the output", claims=("CR-04", "CR-03", "CR-05", "CR-01", "CR-02"),
+    main="peak memory, reversible", axis="layers",
+    runs="one stack of residual layers trained plain, checkpointed and reversible, at depths from 4 to 64; its couplings encrypt as well",
+    setup=ReversibleSetup(), module="headway.reality.lab.reversible",
+)  # fmt: skip
+EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, RACK, TIERS, ATTENTION, REVERSIBLE)}
 
 
 def experiment(name: str) -> Experiment:

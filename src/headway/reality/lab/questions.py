@@ -46,6 +46,13 @@ class AttentionFlags(FlagRecord):
     noise = field(low=0, open_low=False, high=0.9, help="share of a query that is noise, not its fact's key (default 0.36)")
 
 
+class ReversibleFlags(FlagRecord):
+    """The reversible stack."""
+
+    width = field(word="N", integer=True, low=64, open_low=False, high=8192, help="width of the streams that are timed (default 1,024)")
+    library = field(choices=("numpy", "torch"), help="what runs the stack (default torch, or numpy where torch is not installed)")
+
+
 class Lab(Question):
     """The lecture running on this machine: experiments with a small real decoder, each beside what was predicted of it."""
 
@@ -57,6 +64,7 @@ class Lab(Question):
         ("batch", "a routed decoder at batches from 1 to 1,024: step, cost of a token, experts touched, the knee"),
         ("rack", "worker processes as chips, in two racks: experts over them, then stages; bytes and time by hop, idle shares"),
         ("trains", "random arrivals and a departure every interval: waits, seats taken, the longest response"),
+        ("reversible", "residual layers trained plain, checkpointed and reversible: memory by depth, time, errors; a cipher of them"),
         ("trains --serve", "the same trains as a server that speaks OpenAI's protocol"),
         ("tiers", "a KV cache in memory, file and slow file: found, loaded, made again, held, what it would have to ask"),
         ("attention", "dense, window, top-k and square-root attention: step, bytes, recall of a planted fact by context"),
@@ -66,6 +74,7 @@ class Lab(Question):
         FlagGroup(TierFlags, "tiers"),
         FlagGroup(RackFlags, "racks"),
         FlagGroup(AttentionFlags, "attention"),
+        FlagGroup(ReversibleFlags, "reversible"),
         FlagGroup(LabShape, "decoder", searched=SIZES),
     )
     subjects = ("experiment",)
