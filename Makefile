@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check flags golden answers stubs sheets pictures score-runs refit winners helps loads lint types bench fuzz release clean
+.PHONY: demo test check flags golden answers stubs index sheets pictures score-runs refit winners helps loads lint types bench fuzz release clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -37,6 +37,10 @@ answers: .venv/dev
 # Writes src/headway/__init__.pyi again: the functions of the verbs, as the questions declare them.
 stubs: .venv/dev
 	$(BIN)/python tools/stubs.py
+
+# Writes src/headway/data/search/index.json again: what `headway find` searches.
+index: .venv/dev
+	$(BIN)/python tools/search_index.py
 
 # Writes the price sheets of src/headway/data/sheets/ again from the packages of prices, and prints what changed;
 # genai-prices is of the version that pyproject.toml names for dev.

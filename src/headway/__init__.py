@@ -74,6 +74,7 @@ QUESTIONS = {
     ),
     "compare": ("hardware.questions:Compare", "machines or models side by side: ratios to the first, per chip, per dollar, per watt"),
     "update": ("economics.questions:Update", "price tables of your own, read again from the price packages installed here"),
+    "find": ("answers.questions:Find", "a question in plain words: laws, claims, verbs, models and pages that answer it, with commands"),
     "show": ("evidence.questions:Show", "one model, chip or system: its facts and their sources"),
     "measure": ("reality.measure.questions:Measure", "this machine as it runs: rates, bandwidth, calls; a chip file that every verb takes"),
     "new": ("hardware.questions:New", "a catalogue file of a chip of your own, to fill in"),

@@ -735,6 +735,8 @@ def solve(
     per: Text | bool | None = None,
     cost: Number | None = None,
     power: Number | None = None,
+    words: Text | Edits | None = None,
+    most: Number | None = None,
     system: Machine | None = None,
     by_year: bool | None = None,
     chips: Number | None = None,
@@ -1460,6 +1462,21 @@ def compare(
 ) -> Result:
     """Machines or models side by side, the first as the reference."""
 
+def find(
+    words: Text | Edits | None = None,
+    *,
+    most: Number | None = None,
+    set: Edits | None = None,
+    catalog: File | None = None,
+    attention: Text | None = None,
+    kv_share: Number | None = None,
+    strict: bool | None = None,
+    as_: Text | None = None,
+    key: Edits | None = None,
+    embedding: Text | None = None,
+) -> Result:
+    """What answers a question in plain words: laws, claims, verbs, models, chips, worked problems and pages, each with a command."""
+
 def show(
     what: Text | bool | None = None,
     name: Subject | Machine | None = None,
@@ -1497,6 +1514,7 @@ def show(
 def list(
     what: Text | bool | None = None,
     *,
+    words: Text | Edits | None = None,
     shipped: bool | None = None,
     set: Edits | None = None,
     catalog: File | None = None,
@@ -1507,7 +1525,7 @@ def list(
     key: Edits | None = None,
     embedding: Text | None = None,
 ) -> Result:
-    """All models, chips, systems, memory tiers, price sheets, laws, sources or calibrations: a row per entry."""
+    """All models, chips, systems, memory tiers, price sheets, laws, sources or calibrations: a row per entry; laws about some words."""
 
 def rack(
     system: Machine | None = None,

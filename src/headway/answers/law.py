@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.answers import arguments
-from headway.core import law_index, units
+from headway.core import law_index, search, units
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.law_values import assignments, unit_of
@@ -44,12 +44,13 @@ def run(args: LawQuestion) -> output.Answer:
 
 
 def _search(text: str) -> output.Answer:
-    matches = law_index.search(text)
+    matches = [match.page for match in search.near_best(text, "law")]
     if not matches:
         raise UnknownName("law about", text, [place.name for place in law_index.places()], "fewer or other words, or `headway list laws`")
-    rows = [{"name": match.place.name, "module": match.place.module, "law": match.sentence} for match in matches]
-    columns = {"name": Column("", "name of the law"), "module": Column("", "module of the law"), "law": Column("", "the law in a sentence")}
-    headline = f"{len(rows)} law{'s' if len(rows) > 1 else ''} about {text!r}."
+    rows = [{"name": page.name, "law": page.says, "command": page.command} for page in matches]
+    texts = {"name": "name of the law", "law": "the law in a sentence", "command": "a command with numbers for it"}
+    headline = f"{len(rows)} law{'s' if len(rows) > 1 else ''} about {text!r}, the nearest first."
+    columns = {name: Column("", doc) for name, doc in texts.items()}
     return output.Answer(Listing(rows), output.Summary(headline, ("name", "law")), columns=columns, most=MOST_MATCHES)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway import laws
 from headway.answers import arguments, calibrations
-from headway.core import catalog, equation, law_index, schema
+from headway.core import catalog, equation, law_index, schema, search
 from headway.core.columns import Column
 from headway.core.errors import check_known
 from headway.core.formula import REGISTRY
@@ -143,7 +143,11 @@ def _laws(args: List) -> Kind:
     for module in pkgutil.walk_packages(laws.__path__, "headway.laws."):
         importlib.import_module(module.name)  # which registers its laws
     rows, texts = [], law_index.sentences()
-    for name, law in sorted(REGISTRY.items(), key=lambda item: (item[1].module, item[0])):
+    by_module = sorted(REGISTRY.items(), key=lambda item: (item[1].module, item[0]))
+    if args.words:
+        nearest_first = [match.page.name for match in search.near_best(" ".join(args.words), "law")]
+        by_module = [(name, REGISTRY[name]) for name in nearest_first]
+    for name, law in by_module:
         doc = texts.get((law.module.removeprefix("headway.laws."), law.name), "")
         row = {"name": name, "module": law.module, "unit": equation.unit(law), "law": doc, "equation": equation.equation(law)}
         rows.append(row | {"source": law.source, "empirical": law.empirical})

@@ -1,4 +1,4 @@
-"""Questions about questions: `ask` one that is kept in a file, `schema` of a verb's questions and answers."""
+"""Questions about questions: `find` what answers, `ask` one that is kept in a file, `schema` of a verb's questions and answers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ from headway.core.errors import BadFile, UnknownName, clip
 from headway.core.question import Question, field, question_of
 
 WANTS = 'a question: verb = "serve", then its fields, such as model = "llama-3.1-8b"; headway schema VERB lists them'
+
+
+class Find(Question):
+    """What answers a question in plain words: laws, claims, verbs, models, chips, worked problems and pages, each with a command."""
+
+    verb, answered_by = "find", "headway.answers.find"
+    example = 'find "critical batch size"'
+    refresh = "at once"
+    subjects = ("words",)
+    edits = ()
+    words = field(kind="text", word="WORDS", place="+", help="what you look for, in your own words")
+    most = field(word="N", integer=True, low=1, high=50, open_low=False, help="answers at most", default="5")
 
 
 class Ask(Question):

@@ -25,7 +25,7 @@ GROUPS = {
     "Money": ("price", "speed", "cache", "bill", "breakeven"),
     "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
     "Keep": ("sweep", "ask", "schema"),
-    "Look": ("show", "list", "update", "new", "rack", "trend", "lecture", "lab", "feistel"),
+    "Look": ("find", "show", "list", "update", "new", "rack", "trend", "lecture", "lab", "feistel"),
     "Check": ("probe", "predict", "calibrate", "fit"),
     "Show": ("web", "mcp"),
 }

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+def nearest(name: str, known: Iterable[str], count: int = 3, likeness: float = 0.5) -> list[str]:
     """The known names closest to `name`, best first."""
     import difflib
 
-    return difflib.get_close_matches(name.lower(), list(known), count, 0.5)
+    return difflib.get_close_matches(name.lower(), list(known), count, likeness)
 
 
 def clip(value: object, size: int = 60) -> str:

@@ -1,6 +1,6 @@
 """Laws by name without importing them: where each stands, what it says of itself, and its import when it is needed.
 
-The source files of `headway.laws` are read as text, so that a name costs milliseconds and a search imports nothing.
+The source files of `headway.laws` are read as text, so that a name costs milliseconds.
 """
 
 from __future__ import annotations
@@ -92,49 +92,16 @@ def load(name: str) -> Law:
     return getattr(module, home.name).law
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LawMatch:
-    """A law that a search met: its place, its sentence, and how well the words fit."""
-
-    place: LawPlace
-    sentence: str
-    score: int
-
-
-def search(words: str) -> list[LawMatch]:
-    """Laws whose name, sentence or source has all of these words, best first; a word in the name counts most.
-
-    >>> [match.place.name for match in search("drain time of HBM")][:1]
-    ['drain_s']
-    """
-    terms = [term for term in re.split(r"[\s_,.-]+", words.lower()) if term]
-    matches = []
-    for law, sentence, source in _texts():
-        name, text = law.full_name.lower(), f"{sentence} {source}".lower()
-        scores = [4 * (term in law.name.lower()) + 2 * (term in sentence.lower()) + (term in name or term in text) for term in terms]
-        if scores and all(scores):
-            matches.append(LawMatch(law, sentence, sum(scores)))
-    return sorted(matches, key=lambda match: (-match.score, match.place.full_name))
-
-
 @functools.cache
 def sentences() -> dict[tuple[str, str], str]:
     """Module and name of every law -> its first sentence, read from the source: Python without docstrings has none."""
-    return {(place.module, place.name): sentence for place, sentence, _ in _texts()}
-
-
-@functools.cache
-def _texts() -> tuple[tuple[LawPlace, str, str], ...]:
-    """Place, first sentence and source of every law."""
-    by_place = []
+    by_place = {}
     for path in sorted(FOLDER.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in tree.body:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and any(_is_formula(mark) for mark in node.decorator_list):
                 doc = (ast.get_docstring(node) or "").partition("\n\n")[0]
-                source = next(ast.unparse(mark) for mark in node.decorator_list if _is_formula(mark))
-                by_place.append((LawPlace(node.name, _module(path)), " ".join(doc.split()), source))
-    return tuple(by_place)
+                by_place[_module(path), node.name] = " ".join(doc.split())
+    return by_place
 
 
 def _is_formula(mark: ast.expr) -> bool:

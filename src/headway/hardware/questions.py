@@ -71,7 +71,7 @@ class Compare(Question):
 
 
 class List(Question):
-    """All models, chips, systems, memory tiers, price sheets, laws, sources or calibrations: a row per entry."""
+    """All models, chips, systems, memory tiers, price sheets, laws, sources or calibrations: a row per entry; laws about some words."""
 
     verb, answered_by = "list", "headway.answers.list"
     example = "list models"
@@ -82,11 +82,13 @@ class List(Question):
     subjects = ("what",)
     edits = ("catalog",)
     what = field(choices=CATALOGUES, place="1")
+    words = field(kind="text", word="WORDS", place="*", help="of laws: those about these words, the nearest first", default=())
     shipped = declared(SHIPPED, default=False)
 
     def idle(self) -> dict[str, str]:
         """The user's folders, of what they add nothing to."""
         folders = {} if self.what in OF_FOLDERS else {"catalog": f"one of {', '.join(OF_FOLDERS)}, which a folder adds to"}
+        folders |= {} if self.what == "laws" else {"words": "list laws WORDS; --where filters other lists, find WORDS searches all"}
         return folders if self.what == "sheets" else {"shipped": "list sheets"} | folders
 
 

@@ -34,7 +34,7 @@ class LawQuestion(Question):
         kind="pairs", word="key=value", place="*", help="its arguments: 3.35TB/s, 1,2,4, 1..512*2, h100.hbm_bw, 72*b200.hbm_bw", default=()
     )
     zip = field(kind=SWITCH, help="pair the members of lists, the first with the first, instead of every combination", default=False)
-    find = field(kind="text", word="WORDS", help="laws whose name, sentence or source has these words")
+    find = field(kind="text", word="WORDS", help="laws about this, in your own words, the nearest first")
 
     def idle(self) -> dict[str, str]:
         """Pairs, where nothing has values."""

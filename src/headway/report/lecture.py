@@ -105,14 +105,16 @@ def _next_line(page: Chapter) -> str:
 
 
 def search_page(result: LectureMatches, rows: Sequence[ClaimRow], measurements: SecondVerdicts) -> Summary:
-    """The chapter that answers, its passage, and the claims that match."""
+    """The chapter that answers, its passage, and the claims that match; that nothing in the lecture answers, where so."""
+    if not result.chapters:
+        headline, *remarks = *result.remarks, "Nothing in the lecture answers this."
+        after = [*remarks, *_unknown_lines(result), "Next: headway lecture (its chapters), headway find WORDS (all of headway)"]
+        return Summary(headline, after=after)
     best = result.chapters[0].chapter
     after: list[str] = []
     if result.passage:
         after = ["", result.passage.title, *(paragraph(text) for text in result.passage.text.split("\n\n")), ""]
-    after += result.remarks
-    for word, offers in result.unknown.items():
-        after.append(f"{word!r} does not occur" + (f"; nearest: {', '.join(offers)}" if offers else ""))
+    after += [*result.remarks, *_unknown_lines(result)]
     commands = (result.passage.commands if result.passage else ()) or best.commands
     further = ", ".join(f"{match.chapter.label} ({match.chapter.title})" for match in result.chapters[1:3])
     after.append(
@@ -126,6 +128,12 @@ def search_page(result: LectureMatches, rows: Sequence[ClaimRow], measurements: 
         people = [match | {"measured_here": here_fields(match["id"], measurements)["measured_here"]} for match in people]
     view = (*MATCHES, "measured_here") if measurements else MATCHES
     return Summary(f"{_name(best)} answers: {best.says}.", view, after, Listing(people) if people else None)
+
+
+def _unknown_lines(result: LectureMatches) -> Iterator[str]:
+    """Words of a question that the lecture does not have, each with the nearest."""
+    for word, offers in result.unknown.items():
+        yield f"{word!r} does not occur" + (f"; nearest: {', '.join(offers)}" if offers else "")
 
 
 def disputed_page(points: Sequence[DisputedPoint]) -> Summary:

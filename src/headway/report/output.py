@@ -96,7 +96,8 @@ def text(answer: Answer, out: TextIO) -> None:
     console = text_table.console_for(out)
     if answer.words.headline:
         console.print(answer.words.headline, style="bold" if out.isatty() else None, soft_wrap=True)
-    text_table.print_rows(console, answer.words.people or answer.rows, answer.words.view, answer.most, answer.words.first)
+    rows = answer.rows if answer.words.people is None else answer.words.people
+    text_table.print_rows(console, rows, answer.words.view, answer.most, answer.words.first)
     text_table.print_lines(console, lines(answer))
     for key, tree in (answer.trees or {}).items():
         out.write("\n" + explain.explain(tree, key, answer.depth) + "\n")
@@ -158,7 +159,7 @@ def markdown(answer: Answer, out: TextIO) -> None:
     """Write the answer as Markdown: sentence, table, what binds, what would help, notes."""
     if answer.words.headline:
         out.write(answer.words.headline + "\n\n")
-    rows = answer.words.people or answer.rows
+    rows = answer.rows if answer.words.people is None else answer.words.people
     head = first_rows(rows, answer.most)
     keys = visible(head, answer.words.view or rows.keys())
     if head:

@@ -16,26 +16,32 @@ if TYPE_CHECKING:
 
 
 def words(rows: Sequence[Row], view: tuple[str, ...]) -> Summary:
-    """Sentence on the largest models of the first and last year, then each figure year by year."""
+    """Sentence on total size and context in the first and last year, then each figure year by year."""
     by_year: dict[int, list[Row]] = {}
     for row in rows:
         by_year.setdefault(int(row["year"]), []).append(row)
     years = sorted(by_year)
-    most = {year: max(by_year[year], key=lambda row: row["active_params"]) for year in years}
-    first, last = most[years[0]], most[years[-1]]
-    headline = f"The most active parameters of a model were {_count(first)} in {years[0]} and {_count(last)} in {years[-1]}"
-    peak = max(most.values(), key=lambda row: row["active_params"])
-    highest = f", with the peak of {_count(peak)} in {int(peak['year'])}" if peak["year"] not in (years[0], years[-1]) else ""
+    most = {year: max(by_year[year], key=lambda row: row["total_params"]) for year in years}
+    first, last = years[0], years[-1]
+    headline = f"The largest model had {_count(most[first])} in {first}"
+    if last != first:
+        headline += f" and {_count(most[last])} in {last}"
+    contexts = {year: _median(known) for year in years if (known := [row["max_context"] for row in by_year[year] if row["max_context"]])}
+    clause = ""
+    if contexts:
+        low, high = min(contexts), max(contexts)
+        grew = f" and {contexts[high]:,.0f} in {high}" if high != low else ""
+        clause = f"; the median context was {contexts[low]:,.0f} tokens in {low}{grew}"
     unverified = sum(row["tokens_status"] == "unverified" for row in rows)
     after = [
         *_by_year(by_year),
         f"Training tokens: {unverified} of {len(rows)} are unverified, {sum(row['training_tokens'] is None for row in rows)} not public.",
     ]
-    return Summary(sentence(headline, highest), view, remarks=after, first=("released", "model"))
+    return Summary(sentence(headline, clause), view, remarks=after, first=("released", "model"))
 
 
 def _count(row: Row) -> str:
-    return f"{units.show(row['active_params'], '')} ({row['model']})"
+    return f"{units.show(row['total_params'], '')} parameters ({row['model']})"
 
 
 def _by_year(years: Mapping[int, Sequence[Row]]) -> list[str]:

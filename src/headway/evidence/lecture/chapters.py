@@ -25,7 +25,7 @@ SAYINGS = ("qualitative", "yes", "assumption")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LectureFacts:
-    """Title, speaker, host and date of the lecture, and what it claims in a sentence."""
+    """Title, speaker, host and date of the lecture, what it claims in a sentence, and words of which it is silent."""
 
     title: str
     speaker: str
@@ -34,6 +34,7 @@ class LectureFacts:
     date: str
     source: str
     says: str
+    about: dict[str, str]  # what to say of a word that is no claim, above what a search meets
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
