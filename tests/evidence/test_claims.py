@@ -28,7 +28,7 @@ COMPUTED = {
     *(f"TS-{n:02d}" for n in range(1, 14)),
     *(f"SP-{n:02d}" for n in range(1, 11)),
     *(f"OT-{n:02d}" for n in range(1, 20)),
-    *("EX-07", "CW-01", "CW-02", "CW-03", "CW-07", "CW-08", "EX-01", "EX-02", "EX-03", "EX-04", "EX-05", "EX-06"),
+    *("EX-07", "CW-01", "CW-02", "CW-03", "CW-07", "CW-08", "CW-09", "EX-01", "EX-02", "EX-03", "EX-04", "EX-05", "EX-06"),
     *(f"FM-{n:02d}" for n in range(1, 7)),
     *(f"MOE-{n:02d}" for n in range(1, 13)),
     *(f"RK-{n:02d}" for n in range(1, 9)),
@@ -45,7 +45,7 @@ KIND = {
     **dict.fromkeys(("AP-03", "AP-18", "CW-08", "FS-08", "FS-09", "OT-13", "RK-02"), "bound"),
     **dict.fromkeys(("PP-19", "CR-08"), "not arithmetic"),
 }  # fmt: skip
-OPEN = {"PP-19": "not arithmetic", "CR-08": "not arithmetic", "CW-09": "not yet measured"}
+OPEN = {"PP-19": "not arithmetic", "CR-08": "not arithmetic"}
 # What an independent reading of the lecture found. DERIVED: not said, but forced by its equations. "" where it gave none.
 FOUND = {
     **{f"RB-{n:02d}": "OK" for n in (1, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16, 17, 18, 20, 21)},

@@ -42,6 +42,16 @@ def spread_ratio(spread: Number, deviations: Number) -> Number:
     return np.exp(2 * spread * deviations)
 
 
+@formula(source="two binomial counts, each normal about its share")
+def errors_between(share: Number, count: Number, other_share: Number, other_count: Number) -> Number:
+    """How many standard errors lie between the shares of two samples of so many: 3 and more are no accident.
+
+    >>> round(float(errors_between(0.9, 1000, 0.6, 2000)), 1)
+    20.7
+    """
+    return (share - other_share) / np.sqrt(np.abs(share * (1 - share) / count + other_share * (1 - other_share) / other_count))
+
+
 @formula(source="growth^(years) = factor, at the growth of a known span")
 def years_of_growth(factor: Number, growth: Number, years: Number) -> Number:
     """Years until a quantity has grown by a factor, where `years` brought `growth` (H100 to B200: 2.39 in two years).

@@ -81,7 +81,7 @@ KINDS = {  # what decides a claim
     COUNT: "counted from the catalogue and from public facts",
     BOUND: "the lowest and the highest figure that public facts allow",
     PREDICTION: "headway's own, with its 90 % interval, beside what was measured",
-    MEASUREMENT: "an experiment decides it, and has not run here",
+    MEASUREMENT: "an experiment of headway lab, as it was measured on the machine that its inputs name",
     NOT_ARITHMETIC: "it states nothing that a law, a count or an experiment gives",
 }
 

@@ -1,4 +1,5 @@
-"""Claims that the lecture's own equations do not decide: figures counted from the catalogue, bounds from public facts, a prediction.
+"""Claims that the lecture's own equations do not decide: figures counted from the catalogue, bounds from public facts, a prediction,
+a measurement.
 
 Of a bound the figures end in `, at least` and `, at most`; so do the ends of a prediction's interval.
 """
@@ -19,7 +20,7 @@ from headway.laws.architecture.params import sparsity
 from headway.laws.rack import cable_count, star_links
 from headway.laws.roofline.balance import compute_s_per_token, mfu, sent_s
 from headway.laws.roofline.batch_step import batch_compute_s, context_multiple, crossing_of_kv
-from headway.laws.sample import quantile, share_within, spread_ratio, years_of_growth
+from headway.laws.sample import errors_between, quantile, share_within, spread_ratio, years_of_growth
 from headway.laws.scaling.power_laws import params_at_ratio
 from headway.models.attention.grouped_query import Attention
 from headway.models.config import catalogue_index, model
@@ -105,6 +106,21 @@ def price_over_cost(inputs: ClaimInputs) -> Parts:
         "price over cost, at least": priors().markup_output,
         "price over cost, at most": priors().markup_input,
         "dear host over cheap host, output": spread_ratio(priors().host_spread_output, inputs.deviations),
+    }
+
+
+@recomputes("CW-09")
+def recall_of_sparse_attention(inputs: ClaimInputs) -> Parts:
+    """Share of planted facts recalled by dense attention and by ever fewer keys, and how far these lie apart."""
+    dense, mild = inputs.dense_right / inputs.dense_asked, inputs.mild_right / inputs.mild_asked
+    sparse, sparser = inputs.sparse_right / inputs.sparse_asked, inputs.sparser_right / inputs.sparser_asked
+    return {
+        "recall, dense, 65,536 keys": dense,
+        "recall, best 128 of 1,024 keys": mild,
+        "recall, best 1,000 of 65,536 keys": sparse,
+        "recall, best 128 of 65,536 keys": sparser,
+        "standard errors from 1 key in 66 to 1 in 512": errors_between(sparse, inputs.sparse_asked, sparser, inputs.sparser_asked),
+        "standard errors from dense to 1 key in 8": errors_between(dense, inputs.dense_asked, mild, inputs.mild_asked),
     }
 
 

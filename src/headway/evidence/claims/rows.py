@@ -11,7 +11,7 @@ from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.quantity import known
 from headway.core.trace import record
 from headway.evidence.claims import costs, experts, public, racks, roofline, training
-from headway.evidence.claims.claim import MEASUREMENT, NOT_ARITHMETIC, RECOMPUTE, Claim, ClaimInputs, Parts, claims
+from headway.evidence.claims.claim import NOT_ARITHMETIC, RECOMPUTE, Claim, ClaimInputs, Parts, claims
 from headway.hardware.chip import chip
 from headway.hardware.memory_tier import tier
 from headway.hardware.rack_facts import rack_facts
@@ -19,7 +19,7 @@ from headway.hardware.system import system
 
 AGREES, ROUNDING, DIFFERS = "agrees", "rounding", "differs"
 NOT_YET = "not yet computed"
-WITHOUT_FIGURES = {MEASUREMENT: "not yet measured", NOT_ARITHMETIC: "not arithmetic"}  # verdict by kind of claim
+WITHOUT_FIGURES = {NOT_ARITHMETIC: "not arithmetic"}  # verdict by kind of claim
 WORST_FIRST = (DIFFERS, ROUNDING, AGREES)
 EXACT, TIGHT, ROUND, ORDER = 1e-9, 0.01, 0.25, 3.0  # relative differences; ORDER is a factor, up or down
 
