@@ -30,7 +30,7 @@ from headway.web.question import PageQuestion, question
 TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 CLIENT = re.compile(r"[\w-]{1,40}")
 AGAIN = {"retry-after": "1"}
-BOARD = ("chapter", "claim", "cards", "grade", "drawing", "files", "stop")  # kinds of job beside a question
+BOARD = ("open", "chapter", "claim", "cards", "grade", "drawing", "files", "stop")  # kinds of job beside a question
 
 
 def static_files() -> dict[str, tuple[str, bytes]]:

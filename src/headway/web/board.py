@@ -28,7 +28,7 @@ from headway.laws.training.step import one_forward_one_backward_bubble, wall_tim
 from headway.report.lecture import chapter_page, law_lines
 from headway.simulation.timetable import random_timetable
 from headway.training.timeline import training
-from headway.web import pages, permitted
+from headway.web import pages, permitted, verb
 
 POINTS = 96
 MOST_CARDS = 12
@@ -45,8 +45,13 @@ SEED = 7  # of the arrivals, the same for every reader
 
 def answer(kind: str, request: dict[str, Any]) -> Any:
     """The answer to a question of the blackboard."""
-    makers = {"chapter": _chapter, "claim": _claim, "cards": _cards, "grade": _grade, "stop": _stop, "drawing": drawing}
+    makers = {"open": _open, "chapter": _chapter, "claim": _claim, "cards": _cards, "grade": _grade, "stop": _stop, "drawing": drawing}
     return makers[kind](request)
+
+
+def _open(request: dict[str, Any]) -> dict[str, str]:
+    """Where the page of a typed command is."""
+    return {"at": verb.place_of_command(_text(request, "command", r"[^\x00-\x1f]{1,2000}"))}
 
 
 def _stop(request: dict[str, Any]) -> dict[str, int]:

@@ -59,7 +59,7 @@ def pages() -> dict[str, Any]:
     models = [row["name"] for row in catalogue_index()] + sorted(where.files("models").keys() - permitted.models())
     return {
         "pages": [
-            {"name": page["name"], "title": page["title"], "says": page["says"],
+            {"name": page["name"], "title": page["title"], "says": page["says"], "questions": page.get("question", []),
              "views": [view | {"heavy": view["verb"] in permitted.HEAVY, "sliders": _sliders(view)} for view in page.get("view", ())]}
             for page in document()
         ],

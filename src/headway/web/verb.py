@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from headway import QUESTIONS
+from headway.cli import main
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing
@@ -27,16 +30,39 @@ ON_THE_BOARD = ("with",)  # of the flags of `lecture`; model and machine of the 
 
 def run(args: Any) -> output.Answer:
     """Serve until interrupted; with --link print the address."""
-    known, flags = args.flags(), []
-    for name, value in args.entries().items():
-        if name not in OWN_FIELDS:
-            flags += [(known[name].word.removeprefix("--"), "on" if text is True else text) for text in texts_of(value)]
-    at = state(list(args.page), flags)
+    known, at = args.flags(), place_of(args)
     port = int(schema.scalar(args.port, known["port"].field, "--port"))
     if args.link:
         return output.Answer(Listing([]), output.Summary(server.link(args.host, port, at)))
     server.serve(args.host, port, at, args.open)
     return output.Answer(Listing([]), output.Summary("headway web has ended."))
+
+
+def place_of(args: Any) -> str:
+    """Path and query of the page for a question of `web`."""
+    known, flags = args.flags(), []
+    for name, value in args.entries().items():
+        if name not in OWN_FIELDS:
+            flags += [(known[name].word.removeprefix("--"), "on" if text is True else text) for text in texts_of(value)]
+    return state(list(args.page), flags)
+
+
+def place_of_command(text: str) -> str:
+    """Path and query of the page for a command line as one types it.
+
+    >>> place_of_command("headway law hardware_ratio weight_byte=1")
+    '/formulas?view=law&w=hardware_ratio&w=weight_byte%3D1'
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise BadValue("command", text, f"quotes that close ({error})") from None
+    words = words[1:] if words[:1] == ["headway"] else words
+    if not words or words[0].startswith("-") or words[0] == "web":
+        raise BadValue("command", text, "a verb and its flags, such as plan llama-3.1-70b --on 8xh100-sxm --rate 4/s")
+    if {"-h", "--help", "--help-all"} & set(words):
+        return state(words[:1], [])
+    return place_of(main.parsed(["web", *words])[0])
 
 
 def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
@@ -45,10 +71,11 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
         return f"/{pages.names()[0]}"
     first, *rest = words
     if first == "lecture":
-        _refuse_unseen(rest, flags)
+        _refuse_quiz(rest)
         if rest and CLAIM.fullmatch(rest[0]):
-            return _claim(rest[0].upper(), [text for name, text in flags if name == "with"])
-        if not rest or CHAPTER.fullmatch(rest[0]):
+            return _claim(rest[0].upper(), [text for name, text in flags if name in ON_THE_BOARD])
+        is_on_the_board = all(name in ON_THE_BOARD for name, _ in flags)  # other flags have a table of claims for their answer
+        if is_on_the_board and (not rest or CHAPTER.fullmatch(rest[0])):
             return "/blackboard" + (f"?chapter={quote(rest[0])}" if rest else "")
     views: dict[str, list[tuple[str, str]]] = {}  # of each verb that a page asks, its pages and views
     for page in pages.document():
@@ -57,20 +84,19 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
     if first in pages.names() and first not in views:
         return f"/{first}"
     if first not in views:
-        known = [*pages.names(), *views]
-        raise UnknownName("page or verb", first, known, "one of " + ", ".join(dict.fromkeys(known)))
+        if first in QUESTIONS:
+            raise BadValue("web", first, f"a verb that a page asks; headway {first} reads files or acts, on the command line")
+        known = list(dict.fromkeys([*pages.names(), *views]))
+        raise UnknownName("page or verb", first, known, "one of " + ", ".join(known))
     has_sheet = any(name == "sheet" for name, _ in flags)  # a price list has a view of its own
     page, view = next((place for place in views[first] if place[1] == "sheet" and has_sheet), views[first][0])
     return f"/{page}?{urlencode([('view', view), *(('w', word) for word in rest), *flags])}"
 
 
-def _refuse_unseen(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> None:
-    """BadValue for what the lecture answers on the command line alone, and the page would leave out."""
+def _refuse_quiz(words: Sequence[str]) -> None:
+    """BadValue for what the lecture answers at a terminal alone."""
     if words[:1] == ["quiz"]:
         raise BadValue("web lecture", "quiz", "headway web lecture, which deals cards; `headway lecture quiz` asks at a terminal")
-    unseen = [name for name, _ in flags if name not in ON_THE_BOARD]
-    if unseen:
-        raise BadValue(f"--{unseen[0]}", "a flag of headway web lecture", f"headway lecture --{unseen[0]}: no page shows it")
 
 
 def _claim(claim_id: str, changes: list[str]) -> str:

@@ -4,6 +4,7 @@ import { Blackboard } from './board.js';
 import { redraws } from './chart.js';
 import { lists } from './controls.js';
 import { el, replace } from './dom.js';
+import { Start } from './start.js';
 import { close } from './tree.js';
 import { View } from './view.js';
 
@@ -51,13 +52,16 @@ function link(href, text, current) {
 async function show() {
   cancel();
   close();
-  const name = location.pathname.slice(1) || 'plan';
+  const name = location.pathname.slice(1) || pages[0].name;
   const page = pages.find((entry) => entry.name === name) ?? pages[0];
   const wanted = new URLSearchParams(location.search).get('view');
   const view = page.views.find((entry) => entry.name === wanted) ?? page.views[0];
   document.title = `${view && page.views.length > 1 ? `${view.title} · ` : ''}${page.title} · headway`;
-  replace(document.getElementById('pages'), pages.map((entry) => link(`/${entry.name}`, entry.title, entry === page)));
-  if (!view) {
+  replace(document.getElementById('pages'), pages.map((entry) => link(`/${entry.name}`, entry.questions.length ? 'Start' : entry.title, entry === page)));
+  if (page.questions.length) {
+    shown = new Start(page.questions, (address) => { history.pushState(null, '', address + location.hash); show(); window.scrollTo(0, 0); });
+    replace(main, headings(page, null), shown.node);
+  } else if (!view) {
     if (!(shown instanceof Blackboard)) {
       shown = new Blackboard((address) => history.pushState(null, '', address + location.hash));
       replace(main, headings(page, null), shown.node);

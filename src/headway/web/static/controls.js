@@ -95,7 +95,7 @@ export class Form {
     const flags = {};
     for (const [key, { control, input }] of this.controls) {
       const text = input.type === 'checkbox' ? '' : input.value.trim();
-      if (key.match(/^w\d+$/) && !control.flag) { if (text) words.push(text); }
+      if (key.match(/^w\d+$/) && !control.flag) { if (text) words.push(...(control.name === 'values' ? text.split(/\s+/) : [text])); } // name=value pairs
       else if (control.kind === 'switch') { if (input.checked) flags[control.name] = true; }
       else if (text) flags[control.name] = control.several ? text.split(';').map((part) => part.trim()).filter(Boolean) : text;
     }

@@ -1,0 +1,49 @@
+"""The first page: four questions that open their pages with what was typed, and a line for any command."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from headway import QUESTIONS
+from headway.core.errors import HeadwayError
+from headway.core.question import question_of
+from headway.web import pages, permitted
+from headway.web.question import UPLOADS
+from headway.web.verb import place_of_command
+from support.web_server import Visit
+
+
+def test_every_verb_of_a_page_opens_by_its_example() -> None:
+    asked = {view["verb"] for page in pages.document() for view in page.get("view", ())}
+    assert asked | {"lecture"} >= set(permitted.VERBS)
+    for verb in permitted.VERBS:
+        words = shlex.split(question_of(verb).example)
+        if verb not in UPLOADS:  # whose example names a file
+            assert place_of_command(shlex.join(["headway", *words])).startswith("/")
+
+
+@pytest.mark.parametrize("command", ["nope x", 'serve llama-3.1-8b --on "h100', "", "headway", "--help", "web plan", "serve --nosuch 3",
+                                     *sorted(set(QUESTIONS) - set(permitted.VERBS))])  # fmt: skip
+def test_what_opens_no_page_is_one_line(command: str) -> None:
+    with pytest.raises(HeadwayError) as caught:
+        place_of_command(command)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow  # a browser
+def test_questions_and_commands_open_their_pages(visit: Visit) -> None:
+    page = visit.open("/")
+    assert page.locator(".door").count() == 4
+    page.locator(".door").nth(2).get_by_label("Model").fill("llama-3.1-8b")
+    page.locator(".door").nth(2).get_by_role("button").click()
+    page.wait_for_url("**/prices?v=1&view=breakeven&w=llama-3.1-8b&on=8xh100-sxm")
+    page = visit.open("/")
+    page.get_by_label("Or type a command").fill("headway law servers_wait_s servers=10 load=8 service=5s")
+    page.keyboard.press("Enter")
+    page.locator("#answer", has_text="servers_wait_s is 1.023 s").wait_for()
+    assert page.url.endswith("/formulas?view=law&w=servers_wait_s&w=servers%3D10&w=load%3D8&w=service%3D5s")
+    page = visit.open("/")
+    page.locator(".door").nth(3).get_by_role("button").click()
+    page.locator("h1", has_text="Blackboard").wait_for()
