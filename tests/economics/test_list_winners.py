@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import random
 import shlex
 
 import pytest
 
 from support.command import Cli
-from support.lists import ListedQuestion, disagreement, drawn
+from support.lists import ListedQuestion, disagreement
 
-SMALL = ("llama-3.1-8b", "qwen3-30b-a3b")
-MACHINES = ("h100-sxm", "mi300x", "l40s", "b200-sxm")
+LIMITS = "--prompt 1k --output 200 --tpot 30ms"
+LISTS = [  # flag before the list, its members, the other words
+    ("--on", "h100-sxm l40s", f"llama-3.1-8b {LIMITS} --rate 5 --ttft-p95 1.5s"), ("--on", "8xh100-sxm 8xl40s", f"llama-3.1-8b {LIMITS}"),
+    ("", "llama-3.1-8b qwen3-30b-a3b", f"--on 8xh100-sxm {LIMITS} --launch vllm"),
+    ("--weights", "bf16 fp8", f"llama-3.1-8b --on 8xb200-sxm {LIMITS} --ttft 2s"),
+    ("--tp", "1 2 8", f"llama-3.1-8b --on 8xh100-sxm {LIMITS}"), ("--batch", "8 32 128", f"llama-3.1-8b --on 8xh100-sxm {LIMITS}"),
+]  # fmt: skip
 
 
-def test_plan__winner_of_a_list_is_the_cheapest_alone() -> None:
+@pytest.mark.parametrize(("flag", "members", "words"), LISTS)
+def test_plan__winner_of_a_list_is_the_cheapest_alone(flag: str, members: str, words: str) -> None:
     """`make winners` draws thirty, of every size."""
-    rng = random.Random(7)
-    questions = [drawn(rng, SMALL, MACHINES, loaded) for loaded in (True, False, False)]
-    limits = ("--prompt", "1k", "--output", "200", "--tpot", "30ms")
-    questions.append(ListedQuestion(flag="--tp", members=("1", "2", "8"), words=("qwen3-32b", "--on", "8xh100-sxm", *limits)))
-    questions.append(ListedQuestion(flag="--batch", members=("8", "32", "128"), words=("qwen3-32b", "--on", "8xh100-sxm", *limits)))
-    differ = [text for question in questions if (text := disagreement(question))]
-    assert not differ
+    assert not disagreement(ListedQuestion(flag=flag, members=tuple(members.split()), words=tuple(words.split())))
 
 
 @pytest.mark.slow

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.command import Cli
+from support.command import Cli, unhelped
 
 LOAD = "plan llama-3.1-8b --prompt 4k --output 150 --tpot 40ms --ttft-p95 2s"
 
 
 def planned(cli: Cli, machine: str, rate: float) -> dict[str, Any]:
-    return cli.json(f"{LOAD} --on {machine} --rate {rate:g}")
+    with unhelped():
+        return cli.json(f"{LOAD} --on {machine} --rate {rate:g}")
 
 
 def test_plan__machine_that_is_too_small_says_how_many_cards_do(cli: Cli) -> None:

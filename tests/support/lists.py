@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from support.command import Answer
+from support.command import Answer, unhelped
 
 MACHINES = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x", "a100-sxm", "mi325x", "gb200-nvl72")
 FIXED = ("8xh100-sxm", "8xh200-sxm", "8xb200-sxm", "8xmi300x", "16xh100-sxm", "8xa100-sxm")
@@ -57,16 +57,18 @@ def cost(answer: dict[str, Any]) -> float | None:
     return (row["usd_per_month"] if loaded else row["usd_per_1k_requests"]) if holds else None
 
 
+def _asked(question: ListedQuestion, members: Sequence[str]) -> float | None:
+    with unhelped():
+        answer = Answer.of(question.command(members))
+    return None if answer.status else cost(answer.json)
+
+
 def disagreement(question: ListedQuestion) -> str:
     """How the winner of the list, in both orders, differs from the cheapest of the members alone; "" if it does not."""
-    alone = {}
-    for member in question.members:
-        answer = Answer.of(question.command([member]))
-        alone[member] = None if answer.status else cost(answer.json)
+    alone = {member: _asked(question, [member]) for member in question.members}
     known = [value for value in alone.values() if value is not None]
     for members in (question.members, question.members[::-1]):
-        whole = Answer.of(question.command(members))
-        winner = None if whole.status else cost(whole.json)
+        winner = _asked(question, members)
         ratio = None if winner is None or not known else winner / min(known)
         mixed = question.flag == "--tp" and ratio is not None and ratio < 1  # two pools take a degree each, which no member alone has
         if (winner is None) != (not known) or (ratio is not None and abs(ratio - 1) > CLOSE and not mixed):
