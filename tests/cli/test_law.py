@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import headway as hw
+from headway.core.equation import input_units
 from headway.core.formula import REGISTRY
 from headway.core.law_index import LawPlace, place, places
-from headway.core.law_values import typed
+from headway.core.law_values import arguments_of, typed
 from headway.core.trace import Law
+from headway.performance.law_chain import chain, givers
 from headway.report.law import example_calls
 from support.command import Cli
 from support.package import MODULES
@@ -117,7 +119,8 @@ def test_law__what_is_missing_is_computed_by_laws_that_give_it(cli: Cli) -> None
     (row,) = cli.rows(f"law kv_apart_step_s context=8192 {POOL} --for batch --so-that 20ms")
     assert row["solution"] * (8192 * 100e3 / 12.96e12 + 2 * 30e9 / (16 * 197e12)) == pytest.approx(20e-3, rel=1e-6)
     sizes = dict(total_params=30e9, active_params=30e9, weight_byte=1, peak_flops="16*197T", mem_bw="16*810GB/s")
-    steps = hw.law("kv_apart_step_s", batch=[4, 256], context=8192, kv_bytes_per_token="100k", **sizes)
+    with pytest.warns(UserWarning, match="kv_s computed by batch_kv_s from batch, context"):
+        steps = hw.law("kv_apart_step_s", batch=[4, 256], context=8192, kv_bytes_per_token="100k", **sizes)
     assert list(steps) == pytest.approx([row["result"] for row in document["rows"]], rel=1e-12)
 
 
@@ -136,6 +139,54 @@ def test_law__of_several_that_give_an_argument_one_is_chosen(cli: Cli) -> None:
     (serial,), (apart,) = (cli.rows(f"law machine_s_per_token {pool} step_s={name}") for name in ("serial_step_s", "kv_apart_step_s"))
     assert serial["result"] == pytest.approx((serial["kv_s"] + serial["weights_s"] + serial["compute_s"]) / 4)
     assert apart["result"] == pytest.approx((apart["kv_s"] + max(apart["weights_s"], apart["compute_s"])) / 4)
+
+
+def test_law__python_call_names_a_law_as_the_command_does(cli: Cli) -> None:
+    terms = {"compute_s": 1e-3, "weights_s": 2e-3, "kv_s": 4e-3}
+    with pytest.warns(UserWarning, match="step_s computed by serial_step_s from compute_s, weights_s, kv_s"):
+        assert hw.law("machine_s_per_token", tokens=4, step_s="serial_step_s", **terms) == pytest.approx(7e-3 / 4)
+    with pytest.raises(hw.HeadwayError, match="wants one of overlapped_step_s, serial_step_s, kv_apart_step_s or a quantity in s"):
+        hw.law("machine_s_per_token", tokens=4, step_s="serial", **terms)
+
+
+# arguments that share the name of a law or of what it gives, and mean something else
+ELSEWHERE = {
+    "tokens_per_param": "params=8G batch=64", "chinchilla_params": "batch=64 a=1 b=1 alpha=1 beta=1", "data_loss": "batch=64 b=1 beta=1",
+    "aligned_page": "cell=1 batch=64 alignment=1", "usd_per_mtok_of": "cost=1 batch=64",
+    "params_at_ratio": "flop=1 weight_byte=2 peak_flops=1 mem_bw=1", "serving_price": "active_params=1 compute_s=1 step_s=2",
+    "reversible_bytes_chip": "streams=16384 at_hand=139264 batch=16Mi sequence=8192 dp=128 micro_batch=1",
+    "served_tokens": "rate=1 time=1 deployed=1 capacity=2", "engine_s": "compute_s=1 weights_s=1 kv_s=1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "values"), ELSEWHERE.items())
+def test_law__equal_names_of_other_packages_are_not_composed(cli: Cli, name: str, values: str) -> None:
+    answer = cli(f"law {name} {values}")
+    assert (answer.status, answer.err.count("\n")) == (2, 1) and ("needs" in answer.err or f"no argument of {name}" in answer.err)
+
+
+def test_law_chain__no_name_has_two_units_and_no_package_lends_another_what_it_does_not_declare() -> None:
+    """Brute force: each law with all that a possible giver needs."""
+    pairs = 0
+    for law in LAWS.values():
+        takes = input_units(law)
+        for argument in arguments_of(law):
+            for giver in givers(law, argument):
+                here, there = law.module.partition(".")[0], giver.module.partition(".")[0]
+                assert here == there or f"{here}.{argument}" in giver.gives.split()
+                needed = input_units(giver)
+                clash = [name for name in arguments_of(giver) if needed.get(name) != takes.get(name, needed.get(name))]
+                steps, gaps = chain(law, {*arguments_of(law), *arguments_of(giver)} - {argument}, {argument: giver.name})
+                assert not clash and not gaps and {step.argument: step.law for step in steps}[argument] == giver
+                pairs += 1
+    assert pairs > 60
+    with pytest.raises(hw.HeadwayError, match="rate is 1/s in utilisation and token/s beside it"):
+        chain(LAWS["served_tokens"], {"rate", "capacity", "time", "deployed"}, {"utilisation": "utilisation"})
+
+
+def test_law__cache_of_a_model_of_equal_layers_is_composed_across_packages(cli: Cli) -> None:
+    (row,) = cli.rows("law capacity_batch capacity=80GB weight_bytes=16GB context=1k layers=80 kv_heads=8 head_dim=128 element_bytes=2")
+    assert row["result"] == pytest.approx((80e9 - 16e9) / (1000 * 80 * 2 * 8 * 128 * 2))
 
 
 def test_law__lists_are_paired(cli: Cli) -> None:
@@ -166,7 +217,13 @@ def test_law__lists_are_paired(cli: Cli) -> None:
         ("law hardware_ratio weight_byte=2 peak_flops=1 --for mem_bw", "both --for KEY and --so-that VALUE"),
         ("law hardware_ratio weight_byte=2 peak_flops=1e15 --for mem_bw --so-that 20ms", "a quantity in token"),
         ("law drain_s 80GB", "key=value"),
-        ("law kv_apart_step_s compute_s=1ms weights_s=1ms batch=4", "for kv_s batch=... context=... kv_bytes_per_token=... mem_bw=... ("),
+        ("law kv_apart_step_s compute_s=1ms weights_s=1ms batch=4", "or context=... kv_bytes_per_token=... mem_bw=... (for kv_s by"),
+        (f"law kv_apart_step_s batch=4 context=8k {POOL[:-18]}", "; or peak_flops=... (for compute_s by batch_compute_s)"),
+        ("law mfu compute_s=1 batch=4 step_s=nosuch", "wants one of overlapped_step_s, serial_step_s, kv_apart_step_s or a quantity in s"),
+        ("law mfu compute_s=1 step_s=machine_s_per_token", "a law that gives s; machine_s_per_token gives s/token"),
+        ("law hardware_ratio weight_byte=2 peak_flops=1 mem_bw=1 spare=serial_step_s", "no argument of hardware_ratio named 'spare'"),
+        ("law served_tokens time=1 rate=1 capacity=2 deployed=1 utilisation=utilisation", "rate is 1/s in utilisation and"),
+        ("law batch_kv_s batch=1..100001 context=1..100001 kv_bytes_per_token=1 mem_bw=1 --zip", "at most 100000 points"),
         (f"law kv_apart_step_s batch=4 context=8192 {POOL} speed=3", "no argument of kv_apart_step_s named 'speed'"),
         ("law drain_s capacity=80GB,96GB mem_bw=1TB/s --zip", "two lists or more, of one length"),
         ("law drain_s capacity=1,2 mem_bw=1,2,3 --zip", "two lists or more, of one length"),

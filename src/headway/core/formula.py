@@ -22,7 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def formula(source: str, empirical: str = "", gives: str = "") -> Callable[[F], F]:
     """Mark a pure function as a law; `source` is paper, section, equation; `empirical` waives the unit check, with the reason.
 
-    `gives` are arguments of other laws that it computes, besides the one of its own name: words with spaces.
+    `gives` are arguments of other laws that it computes, besides that of its own name in its package: words with spaces, `roofline.ratio`
+    an argument of another package's laws.
     """
 
     def wrap(run: F) -> F:

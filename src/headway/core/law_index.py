@@ -18,13 +18,13 @@ from headway.core.trace import Law
 
 FOLDER = Path(__file__).parent.parent / "laws"
 _LAW = re.compile(r"^@formula\((.*?)^def (\w+)\(", re.MULTILINE | re.DOTALL)
-_GIVES = re.compile(r'\bgives="([\w ]+)"')
+_GIVES = re.compile(r'\bgives="([\w. ]+)"')
 HINT = "`headway law --find WORDS` searches, `headway list laws` shows all"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LawPlace:
-    """Where a law stands: its name, its module below `headway.laws`, and the arguments of others that it gives."""
+    """Where a law stands: its name, its module below `headway.laws`, and the arguments of others that it gives, as declared."""
 
     name: str
     module: str
@@ -34,6 +34,11 @@ class LawPlace:
     def full_name(self) -> str:
         """Module and name, which no two laws share."""
         return f"{self.module}.{self.name}"
+
+    @property
+    def package(self) -> str:
+        """The first part of its module, within which equal names mean the same."""
+        return self.module.partition(".")[0]
 
 
 @functools.cache
@@ -46,13 +51,16 @@ def places() -> tuple[LawPlace, ...]:
     )  # fmt: skip
 
 
-def givers(argument: str) -> tuple[LawPlace, ...]:
-    """Laws that compute an argument of others: of its name, or that declare it.
+def givers(argument: str, package: str) -> tuple[LawPlace, ...]:
+    """Laws that compute an argument of a package's laws: its laws of that name or that declare it, and laws elsewhere that declare both.
 
-    >>> [law.name for law in givers("weights_s")]
-    ['latency_floor_s', 'weights_s']
+    >>> [law.name for law in givers("weights_s", "roofline")], [law.name for law in givers("kv_bytes_per_token", "serving")]
+    (['latency_floor_s'], ['kv_bytes_per_token'])
     """
-    return tuple(law for law in places() if argument in (law.name, *law.gives.split()))
+    return tuple(
+        law for law in places()
+        if f"{package}.{argument}" in law.gives.split() or (argument in (law.name, *law.gives.split()) and law.package == package)
+    )  # fmt: skip
 
 
 def _module(path: Path) -> str:

@@ -185,20 +185,18 @@ def assignments(words: list[str], what: str) -> Iterator[tuple[str, str]]:
         yield key, text
 
 
-def check_names(
-    texts: typing.Collection[str], hints: typing.Collection[str], what: str, routes: Callable[[str], str] | None = None
-) -> None:
-    """Raise an error for arguments that are unknown or missing; it names those that would work, and other `routes` to one."""
+def check_names(texts: typing.Collection[str], hints: typing.Collection[str], what: str, routes: typing.Sequence[str] = ()) -> None:
+    """Raise an error for arguments that are unknown or missing; it names those that would work, and other `routes` to those."""
     missing = [key for key in hints if key not in texts]
     for key in texts:
         if key not in hints and not (missing and routes):
             raise UnknownName(f"argument of {what}", key, hints, f"{what} takes {', '.join(hints)}")
     if missing:
-        raise MissingArguments(what, missing, [route for key in missing if routes and (route := routes(key))])
+        raise MissingArguments(what, missing, routes)
 
 
 class MissingArguments(HeadwayError):
-    """Arguments that a law needs and the user left out, and how other laws would give them."""
+    """Arguments that a law needs and the user left out, and what would let other laws give them."""
 
     def __init__(self, what: str, missing: list[str], routes: typing.Sequence[str] = ()) -> None:
         needs = "; or ".join([f"{what} needs {' '.join(f'{key}=...' for key in missing)}", *routes])

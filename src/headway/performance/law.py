@@ -7,6 +7,7 @@ import itertools
 import math
 import sys
 import typing
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from headway.hardware.fact import fact
 from headway.performance.law_chain import LawStep, chain, givers
 
 MOST_POINTS = 100_000
+ENDLESS = ("inf", "infinity", "nan")  # words that are numbers
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,10 +41,10 @@ class LawCall:
             lengths = {len(axis) for axis in self.axes.values() if len(axis) > 1}
             if len(lengths) != 1 or sum(len(axis) > 1 for axis in self.axes.values()) < 2:
                 raise BadValue("--zip", f"lists of {', '.join(map(str, sorted(lengths))) or 'one'}", "two lists or more, of one length")
+            _check_points(self.law, max(lengths))
             axes = [axis * max(lengths) if len(axis) == 1 else axis for axis in self.axes.values()]
             return [dict(zip(self.axes, point, strict=True)) for point in zip(*axes, strict=True)]
-        if math.prod(len(axis) for axis in self.axes.values()) > MOST_POINTS:
-            raise BadValue(self.law.name, "too many values", f"at most {MOST_POINTS} points")
+        _check_points(self.law, math.prod(len(axis) for axis in self.axes.values()))
         return [dict(zip(self.axes, point, strict=True)) for point in itertools.product(*self.axes.values())]
 
     def completed(self, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,6 +74,11 @@ class LawCall:
         return next((member.unit for member in members if isinstance(member, Sourced) and member.unit), "")
 
 
+def _check_points(law: Law, count: int) -> None:
+    if count > MOST_POINTS:
+        raise BadValue(law.name, "too many values", f"at most {MOST_POINTS} points")
+
+
 def hints_of(law: Law) -> dict[str, Any]:
     """Annotations of a law's arguments and of its result, under `return`."""
     return typing.get_type_hints(law.run, include_extras=True)
@@ -82,9 +89,7 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
 
     An argument that is missing is given by another law, if the texts have what that needs: `kv_s=batch_kv_s` names one of several.
     """
-    names = {place.name for place in law_index.places()}
-    choices = {name: text for name, text in texts.items() if text in names}
-    _check_choices(law, choices)
+    choices = _choices(law, texts)
     texts = {name: text for name, text in texts.items() if name not in choices}
     steps, hints = _composed(law, [*texts, *([absent] if absent else [])], choices)
     reading = ValueSources(lambda text, field: fact(text, field, catalog), _constants(law))
@@ -104,29 +109,28 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
     return LawCall(law, axes, (*(step.words() for step in steps), *notes), steps, paired)
 
 
-def _check_choices(law: Law, choices: Mapping[str, str]) -> None:
-    """Raise BadValue where a law that is named for an argument has another unit than that."""
-    units = {name: law_values.unit_of(hint) for name, hint in arguments_of(law).items()}
-    for name, text in choices.items():
-        unit, unit_given = units.get(name), law_values.unit_of(hints_of(load(text))["return"])
-        if name in units and unit != "*" and unit != unit_given:
-            raise BadValue(name, text, f"a law that gives {unit or 'a plain number'}; {text} gives {unit_given or 'a plain number'}")
+def _choices(law: Law, texts: Mapping[str, Any]) -> dict[str, str]:
+    """The laws that are named for arguments; BadValue where a word is the name of none."""
+    names = {name for place in law_index.places() for name in (place.name, place.full_name)}
+    known = {*names, *_constants(law), *ENDLESS}
+    words = {name: text.strip().replace("-", "_") for name, text in texts.items() if isinstance(text, str)}
+    for name, word in words.items():
+        laws = [giver.name for giver in givers(law, name)] if word[:1].isalpha() and word.isidentifier() and word not in known else ()
+        if laws:
+            wants = f"one of {', '.join(laws)} or a quantity in {law_values.spelled(arguments_of(law)[name])}"
+            raise BadValue(name, texts[name], wants)
+    return {name: word for name, word in words.items() if word in names}
 
 
 def _composed(law: Law, names: Sequence[str], choices: Mapping[str, str]) -> tuple[tuple[LawStep, ...], dict[str, Any]]:
     """The laws that give what these names lack, and the annotations of what they and the law take; an error for too few or too many."""
-    steps = chain(law, names, choices)
+    steps, gaps = chain(law, names, choices)
     hints = {name: hint for part in (law, *(step.law for step in steps)) for name, hint in arguments_of(part).items()}
+    idle = [name for name in choices if name not in hints]
     for step in steps:
         hints.pop(step.argument)
-    law_values.check_names(names, hints, law.name, lambda name: _route(law, name))
+    law_values.check_names([*names, *idle], hints, law.name, [route for gap in gaps for route in gap.near or gap.far])
     return steps, hints
-
-
-def _route(law: Law, name: str) -> str:
-    """How other laws would give an argument."""
-    routes = [f"{' '.join(f'{key}=...' for key in arguments_of(giver))} ({giver.name})" for giver in givers(law, name)]
-    return f"for {name} {' or '.join(routes)}" if routes else ""
 
 
 def _constants(law: Law) -> dict[str, Any]:
@@ -155,13 +159,18 @@ def _spelled(inputs: Mapping[str, Any]) -> str:
 def law(name: str, /, **arguments: Any) -> Any:
     """Value of a law by name: numbers in SI or texts with units and facts; lists and arrays broadcast as in the law itself.
 
+    What is missing is computed by other laws, `step_s="serial_step_s"` names one of several; a warning says which.
+
     >>> round(law("hardware_ratio", weight_byte=2, peak_flops="h100.peak_bf16", mem_bw="3.35TB/s"))
     295
     """
     formula = load(name)
-    steps, hints = _composed(formula, list(arguments), {})
-    inputs, reading = dict(arguments), ValueSources(fact, _constants(formula))
-    for key, text in arguments.items():
+    choices = _choices(formula, arguments)
+    inputs, reading = {key: value for key, value in arguments.items() if key not in choices}, ValueSources(fact, _constants(formula))
+    steps, hints = _composed(formula, list(inputs), choices)
+    if steps:
+        warnings.warn("; ".join(step.words() for step in steps), stacklevel=2)
+    for key, text in inputs.items():
         if isinstance(text, str):
             axis, _ = law_values.values(text, hints[key], key, reading)
             inputs[key] = axis[0] if len(axis) == 1 else list(axis)

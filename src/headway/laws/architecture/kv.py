@@ -44,7 +44,7 @@ def kv_elements_read(kv_heads: Number, head_dim: Number, value_dim: Number) -> P
     return ENTRY * kv_heads * (head_dim + value_dim)
 
 
-@formula(source=GQA)
+@formula(source=GQA, gives="roofline.kv_bytes_per_token serving.kv_bytes_per_token")
 def kv_bytes_per_token(layers: Number, kv_heads: Number, head_dim: Number, element_bytes: Byte) -> BytePerToken:
     """KV cache that one more token adds in a model of equal layers: a key and a value per KV head and layer.
 

@@ -83,7 +83,7 @@ def roofline_s(compute_s: Second, memory_s: Second) -> Second:
     return np.maximum(compute_s, memory_s)
 
 
-@formula(source="Reiner Pope, blackboard lecture, 2026-04-29: max(t_c, t_w + t_kv)", gives="step_s step")
+@formula(source="Reiner Pope, blackboard lecture, 2026-04-29: max(t_c, t_w + t_kv)", gives="step_s")
 def overlapped_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     """Lower bound of a step: all compute overlaps all memory traffic.
 
@@ -93,7 +93,7 @@ def overlapped_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Sec
     return np.maximum(compute_s, weights_s + kv_s)
 
 
-@formula(source="sum of the terms", gives="step_s step")
+@formula(source="sum of the terms", gives="step_s")
 def serial_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     """Upper bound of a step: nothing overlaps; at most twice the floor.
 
@@ -103,7 +103,7 @@ def serial_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     return compute_s + weights_s + kv_s
 
 
-@formula(source="Scaling Book, Inference: attention, then the matrix products", gives="step_s step")
+@formula(source="Scaling Book, Inference: attention, then the matrix products", gives="step_s")
 def kv_apart_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     """Step time when attention does not overlap with matmuls: KV time plus the longer of compute and weights.
 
