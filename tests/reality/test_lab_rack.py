@@ -32,7 +32,8 @@ SHAPE = LabShape(
 SETUP = RackSetup(shape=SHAPE, context=9, sequences=4, quick=True)
 PACE = [1e-10, 1.1e-10, 1.3e-10]
 CALIBRATION = {
-    "inside_s_per_byte": PACE, "across_s_per_byte": [8.9e-10, 9e-10, 9.9e-10], "work_s": [[1e-3, 1.1e-3, 1.05e-3]] * rack.WORKERS,
+    "inside_1_s_per_byte": PACE, "inside_2_s_per_byte": PACE, "across_2_s_per_byte": [8.9e-10, 9e-10, 9.9e-10],
+    "work_s": [[1e-3, 1.1e-3, 1.05e-3]] * rack.WORKERS,
 }  # fmt: skip
 
 

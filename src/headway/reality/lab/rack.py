@@ -31,7 +31,7 @@ from headway.models.totals import kv_bytes_per_token, params_by_part
 from headway.reality.lab.decoder import Array, Decoder, KeyValueCache, LayerWeights, choose, random_decoder, route
 from headway.reality.lab.experiment import CHILD, Calibration, Child, PredictedPoint, Say
 from headway.reality.lab.links import FORM, WORD, LinkPlan
-from headway.reality.lab.rack_parts import LinkProbe, WorkerRun, expert_part, stage_part
+from headway.reality.lab.rack_parts import LinkProbe, LinkProbeRun, WorkerRun, expert_part, stage_part
 from headway.reality.lab.rack_setup import RackSetup
 from headway.reality.lab.shape import model_of
 from headway.reality.lab.workers import WorkerGroup
@@ -42,7 +42,8 @@ MICRO_BATCHES, QUICK_MICRO_BATCHES = (1, 2, 4, 8, 16), (1, 4, 16)
 MICRO = 2  # micro-batches of the sequences of one worker
 ROUNDS, QUICK_ROUNDS = 12, 4
 PROBES, QUICK_PROBES = 40, 15
-FAST = 0.1  # of the bursts between racks are faster than the one that counts: a sleep may end late, never early
+FAST = 0.1  # of the bursts are faster than the low end of what is expected of them
+SOONEST = 0.05  # of the bursts between racks are faster than the one that counts: a sleep may end late, never early
 ENDS = (0.005, 0.995)  # of what is drawn: points of one run go together
 DRAWS = 200
 HALF = 2**0.5  # an interval is no wider than a factor of 2, whatever the machine scattered
@@ -57,6 +58,7 @@ INSIDE_S, ACROSS_S, SLOWER = "exchange inside racks", "exchange across racks", "
 RATE, RATIO = "rate of the throttle", "time of a byte, across over inside"
 WEIGHTS, KV = "weights of a worker", "KV cache of a worker"
 IDLE, HOP, HOP_S = "idle share", "bytes of a hop", "hop across racks"
+MACHINE = "this machine: copies between workers"
 OF_RACKS, OF_STAGES, OF_MICRO_BATCHES = "racks", "stages", "micro-batches"
 
 Key = tuple[str, str, float]  # quantity, axis, and where along it
@@ -106,31 +108,29 @@ def calibrate(setup: RackSetup, child: Child) -> Calibration:
 
 def calibration(setup: RackSetup) -> dict[str, Any]:
     """The pace of links and how late throttles let go, the scatter of equal work, and the routing of the decoder in one process."""
-    rounds, ranks = QUICK_PROBES if setup.quick else PROBES, range(WORKERS)
-    rows, shape = setup.sequences * setup.shape.per_token // WORKERS, setup.shape
+    shape, tokens = setup.shape, setup.sequences
     parts = params_by_part(model_of(shape))
     layer = parts["mixers"] + parts["dense_ffn_shared_experts_and_routers"] + parts["routed_experts"] * shape.per_token / shape.experts
-    work = setup.sequences // MICRO, round(layer / shape.layers / (3 * shape.hidden))  # multiplies as often as a stage, in one gated MLP
+    work = tokens // MICRO, round(layer / shape.layers / (3 * shape.hidden))  # multiplies as often as a stage, in one gated MLP
+    rows = tokens * shape.per_token // PER_RACK
 
-    def probes(rate: float) -> list[Any]:
-        plan = LinkPlan(ranks=tuple(ranks), per_rack=PER_RACK, slots=1, rows=rows, row=setup.shape.hidden, rate=rate)
-        workers.hold({rank: LinkProbe(plan=plan, place=rank, tokens=setup.sequences, work=work, seed=setup.seed) for rank in ranks})
-        return list(workers.run(dict.fromkeys(ranks, rounds)).values())
+    def probe(racks: int, rate: float) -> list[LinkProbeRun]:
+        ranks = tuple(range(racks * PER_RACK))
+        plan = LinkPlan(ranks=ranks, per_rack=PER_RACK, slots=1, rows=rows // racks, row=shape.hidden, rate=rate)
+        workers.hold({rank: LinkProbe(plan=plan, place=rank, tokens=tokens, work=work, seed=setup.seed) for rank in ranks})
+        runs = list(workers.run(dict.fromkeys(ranks, QUICK_PROBES if setup.quick else PROBES)).values())
+        tick(1)
+        return runs
 
-    expect(2)
-    with WorkerGroup(count=WORKERS, memory_bytes=WORKERS**2 * rows * shape.hidden * WORD) as workers:
-        copies = probes(np.inf)
-        tick(1)
-        pace = _paces(copies, across=False)
-        slow = _paces(probes(1 / (np.quantile(pace, 0.5) * setup.slower)), across=True)
-        tick(1)
+    expect(len(RACKS))
+    with WorkerGroup(count=WORKERS, memory_bytes=PER_RACK * WORKERS * rows * shape.hidden * WORD) as workers:
+        alone = _paces(probe(1, np.inf), across=False)
+        joined = probe(2, 1 / (np.quantile(alone, 0.5) * setup.slower))
     choices, _ = routing(*_decoder(setup), setup)
-    hops = {str(racks): copies_by_hop(choices[:, : racks * PER_RACK * setup.sequences], setup.shape.experts, racks) for racks in RACKS}
-    return {
-        "inside_s_per_byte": [float(np.quantile(pace, part)) for part in (FAST, 0.5, 1 - FAST)],
-        "across_s_per_byte": [float(np.quantile(slow, part)) for part in (FAST, 0.5, 1 - FAST)],
-        "work_s": [list(run.work_s) for run in copies], "copies": hops,
-    }  # fmt: skip
+    hops = {str(racks): copies_by_hop(choices[:, : racks * PER_RACK * tokens], shape.experts, racks) for racks in RACKS}
+    paces = {"inside_1": alone, "inside_2": _paces(joined, across=False), "across_2": _paces(joined, across=True)}
+    ends = {f"{name}_s_per_byte": [float(np.quantile(pace, end)) for end in (FAST, 0.5, 1 - FAST)] for name, pace in paces.items()}
+    return {**ends, "work_s": [list(run.work_s) for run in joined], "copies": hops}
 
 
 def _paces(runs: Sequence[Any], across: bool) -> list[float]:
@@ -185,7 +185,7 @@ def _of(value: Number, name: str, unit: str = "") -> Any:
 
 def _rates(setup: RackSetup, calibration: Calibration) -> tuple[Any, Any]:
     """Bytes per second inside a rack and across racks."""
-    inside = known(1 / calibration["inside_s_per_byte"][1], "inside", "byte/s", "measured", "this machine: copies between workers")
+    inside = known(1 / calibration["inside_1_s_per_byte"][1], "inside", "byte/s", "measured", MACHINE)
     return inside, inside / _of(setup.slower, "slower")
 
 
@@ -202,12 +202,13 @@ def _predict_experts(setup: RackSetup, calibration: Calibration) -> Iterator[Pre
     tokens, copies = _of(setup.sequences, "sequences", "token"), _of(shape.per_token, "per_token")
     vector = activation_bytes_per_token(_of(shape.hidden, "hidden"), _of(WORD, "word", "byte"))
     inside, across = _rates(setup, calibration)
-    fast, usual, slow = calibration["inside_s_per_byte"]
-    scatter, late = (usual / fast, slow / usual), calibration["across_s_per_byte"][1] / (setup.slower * usual)
-    times = list[Any]()
+    late = calibration["across_2_s_per_byte"][1] * float(across)
+    times, both = list[Any](), (1.0, 1.0)  # what a time across racks over one inside may be off by
     for racks in RACKS:
         workers = _of(racks * PER_RACK, "workers")
-        times.append(sent_s(exchange_bytes(tokens, exchange_up(copies, workers, inner), vector, vector), inside))
+        fast, usual, slow = calibration[f"inside_{racks}_s_per_byte"]
+        pace = known(1 / usual, f"inside_{racks}", "byte/s", "measured", MACHINE)
+        times.append(sent_s(exchange_bytes(tokens, exchange_up(copies, workers, inner), vector, vector), pace))
         yield _point((TOTAL, OF_RACKS, racks), "MOE-12", "byte", exchange_bytes(tokens * workers, copies, vector, vector) * layers)
         for name, count in zip((INSIDE, ACROSS), copies_sent(calibration["copies"][str(racks)]), strict=True):
             if count:
@@ -216,8 +217,9 @@ def _predict_experts(setup: RackSetup, calibration: Calibration) -> Iterator[Pre
         shares, counts = draw_routing(setup, racks)
         places = distinct_places(workers, _of(shape.experts, "experts"), copies)
         yield _by_chance((PLACES, OF_RACKS, racks), "MOE-12", places, counts)
-        yield _point((INSIDE_S, OF_RACKS, racks), "MOE-07", "s", times[-1], scatter)
+        yield _point((INSIDE_S, OF_RACKS, racks), "MOE-07", "s", times[-1], (usual / fast, slow / usual))
         if racks == 1:
+            both = slow / usual, usual / fast * late
             continue
         share = exchange_out(copies, workers, inner) / copies
         yield _by_chance((SHARE, OF_RACKS, racks), "MOE-08", share, shares)
@@ -225,8 +227,8 @@ def _predict_experts(setup: RackSetup, calibration: Calibration) -> Iterator[Pre
         low, high = (float(end / share) for end in np.quantile(shares, ENDS))  # as many tokens leave more or less by chance
         yield _point((ACROSS_S, OF_RACKS, racks), "MOE-07", "s", away, (1 / low, high * late))
         yield _point((RATE, OF_RACKS, racks), "MOE-07", "byte/s", across, (late, 1.0))
-        yield _point((RATIO, OF_RACKS, racks), "MOE-07", "", scale_up_ratio(inside, across), (scatter[1], scatter[0] * late))
-        yield _point((SLOWER, OF_RACKS, racks), "MOE-08", "", away / times[0], (scatter[1], scatter[0] * late))
+        yield _point((RATIO, OF_RACKS, racks), "MOE-07", "", scale_up_ratio(inside, across), both)
+        yield _point((SLOWER, OF_RACKS, racks), "MOE-08", "", away / times[0], both)
 
 
 def copies_sent(hops: Sequence[Sequence[int]]) -> tuple[int, int]:
@@ -288,7 +290,7 @@ def _predict_pipeline(setup: RackSetup, calibration: Calibration) -> Iterator[Pr
     vector = activation_bytes_per_token(_of(setup.shape.hidden, "hidden"), _of(WORD, "word", "byte"))
     _, across = _rates(setup, calibration)
     away = hop_s(tokens, vector, _of(1, "chips"), across, _of(0.0, "latency", "s"))
-    late = calibration["across_s_per_byte"][1] * float(across)
+    late = calibration["across_2_s_per_byte"][1] * float(across)
     yield _point((HOP, OF_STAGES, max(STAGES)), "PP-12", "byte", tokens * vector)
     yield _point((HOP_S, OF_STAGES, max(STAGES)), "PP-12", "s", away, (1.0, late))
     for count in micro_batches(setup):
@@ -305,7 +307,7 @@ def draw_idle(calibration: Calibration, micro_batches: int, hop: Byte, seed: int
     draw, work_s = np.random.default_rng(seed), np.array(calibration["work_s"])
     workers = np.array([draw.permutation(len(work_s))[: max(STAGES)] for _ in range(DRAWS)])
     turns = draw.integers(work_s.shape[1], size=(micro_batches, DRAWS, max(STAGES)))
-    return idle_share(work_s[workers, turns], hop * draw.choice(calibration["inside_s_per_byte"], DRAWS))
+    return idle_share(work_s[workers, turns], hop * draw.choice(calibration["inside_2_s_per_byte"], DRAWS))
 
 
 def idle_share(work: Array, hop: Array) -> Array:
@@ -357,15 +359,15 @@ class Bench:
     cache: KeyValueCache
     choices: Array  # of experts, in one process
     scores: Array  # of the next tokens, in one process
+    alone: tuple[Second, Second] = (0.0, 0.0)  # of a byte, and of an exchange, in one rack
     late: float = 0.0  # by how much throttles let go late, as a share of their time
     spread: float = 0.0  # of copies inside a rack
     difference: float = 0.0  # of the workers' scores from those of one process, as a share of the largest
 
     def run(self, workers: WorkerGroup) -> Iterator[Figures]:
         """Every layout in turn."""
-        base: dict[int, Second] = {}
         for racks in RACKS:
-            yield self._experts(workers, racks, base)
+            yield self._experts(workers, racks)
         for stages in STAGES:
             yield self._stages(workers, stages)
         yield self._hop(workers)
@@ -400,7 +402,7 @@ class Bench:
         far = float(np.abs(scores - self.scores[: len(scores)]).max() / np.abs(self.scores).max())
         self.difference = max(self.difference, far)
 
-    def _experts(self, workers: WorkerGroup, racks: int, base: dict[int, Second]) -> Figures:
+    def _experts(self, workers: WorkerGroup, racks: int) -> Figures:
         plan, setup = self.expert_plan(racks), self.setup
         count = len(plan.ranks)
         batch = self.cache.of(0, count * setup.sequences), self.tokens[: count * setup.sequences]
@@ -414,18 +416,20 @@ class Bench:
         exchanges, tokens = count * setup.shape.layers, len(batch[1]) * setup.shape.layers
         pace, spread = statistics.median(inside), _spread(inside)
         self.spread = max(self.spread, spread)
-        base[racks] = pace * volume[False] / exchanges
+        exchange = pace * volume[False] / exchanges
+        if racks == 1:
+            self.alone = pace, exchange
         figures = {
             TOTAL: (copies, 0.0), INSIDE: (volume[False], 0.0), PLACES: (sum(run.places for run in first) / tokens, 0.0),
-            INSIDE_S: (base[racks], spread), WEIGHTS: (max(run.weights for run in first), 0.0), KV: (max(run.kv for run in first), 0.0),
+            INSIDE_S: (exchange, spread), WEIGHTS: (max(run.weights for run in first), 0.0), KV: (max(run.kv for run in first), 0.0),
         }  # fmt: skip
         if across:
-            slow = float(np.quantile(across, FAST))
+            slow = float(np.quantile(across, SOONEST))
             late, away = statistics.median(across) / slow - 1, slow * volume[True] / exchanges
             self.late = max(self.late, statistics.median(across) * self.rate - 1)
             figures |= {
                 ACROSS: (volume[True], 0.0), SHARE: (volume[True] / copies, 0.0), ACROSS_S: (away, late), RATE: (1 / slow, late),
-                RATIO: (slow / pace, late), SLOWER: (away / base[1], late),
+                RATIO: (slow / self.alone[0], late), SLOWER: (away / self.alone[1], late),
             }  # fmt: skip
         return {(quantity, OF_RACKS, racks): figure for quantity, figure in figures.items()}
 
@@ -449,7 +453,7 @@ class Bench:
         ranks = self._hold_stages(workers, TWO_RACKS, max(STAGES))
         runs = [run for _ in range(self._rounds) for run in self._ask(workers, ranks, (max(STAGES), False))]
         slow = [burst.seconds for run in runs for burst in run.bursts if burst.across]
-        fast = float(np.quantile(slow, FAST))
+        fast = float(np.quantile(slow, SOONEST))
         return {(HOP_S, OF_STAGES, max(STAGES)): (fast, statistics.median(slow) / fast - 1)}
 
 
