@@ -26,7 +26,7 @@ from headway.core.errors import clip
 from headway.core.formula import REGISTRY
 from headway.core.listing import clean
 from headway.core.question import question_of
-from headway.core.search import IndexPage, bag
+from headway.core.search import IndexPage, bag, phrase
 from headway.core.units import show
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.chapters import chapters
@@ -49,7 +49,7 @@ SYSTEM_WORDS = "rack node pod system chips scale-up domain bandwidth power topol
 
 def index() -> str:
     """The whole file: a line for each page."""
-    rows = [[page.kind, page.name, page.says, page.command, page.counts, *filter(None, [page.section])] for page in pages()]
+    rows = [[page.kind, page.name, page.says, page.command, page.counts, page.phrases, *filter(None, [page.section])] for page in pages()]
     lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
@@ -64,7 +64,8 @@ def page(kind: str, name: str, says: str, command: str, texts: Iterable[tuple[st
     """A page of weighted texts, with the aliases of its name."""
     alias = ALIASES.get(kind, {}).get(name, "")
     says = " ".join(says.split())
-    return IndexPage(kind, name, clip(says, MOST_SAYS), command, bag([*texts, (alias, ALIAS)]), section)
+    phrases = "|".join(dict.fromkeys(filter(None, map(phrase, [words(name), says, *alias.split(";")]))))
+    return IndexPage(kind, name, clip(says, MOST_SAYS), command, bag([*texts, (alias, ALIAS)]), phrases, section)
 
 
 # -- laws -----------------------------------------------------------------------------------------------------------------------

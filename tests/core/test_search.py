@@ -44,7 +44,7 @@ def test_best__nothing_for_what_headway_does_not_know() -> None:
     ("one", "other"),
     [
         ("pipeline bubbles", "pipeline bubble"), ("all-to-all", "all to all"), ("utilization of a chip", "utilisation of chips"),
-        ("micro batches", "micro-batches"), ("TP8", "tp 8"), ("200,000 tokens", "200k tokens"), ("Caching prompts", "prompt cache"),
+        ("micro batches", "micro-batches"), ("TP8", "tp 8"), ("200,000 tokens", "200k tokens"), ("Caching", "caches"),
     ],
 )  # fmt: skip
 def test_best__plurals_spellings_and_hyphens_are_one(one: str, other: str) -> None:

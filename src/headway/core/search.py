@@ -25,8 +25,10 @@ UNKNOWN = 0.8  # weight of a word that occurs nowhere, against the rarest
 TOGETHER, LONGEST = 0.5, 3  # weight of words that the index writes as one, beside those words alone; how many at most
 MOST_WORDS = 60  # of a query that are read
 SHORT = 4  # words of a query that a page should answer whole; of longer ones it answers as much of the square root
-LEAST_SHARE = 0.28  # of a query's weight, below which nothing answers it
+LEAST_SHARE = 0.25  # of a query's weight, below which nothing answers it
 LEAST_KNOWN, LEAST_OF_UNKNOWN = 0.7, 0.37  # share of it that known words have, and the least share where they have less
+PHRASE = 1.0  # how much more a page counts of which a phrase has the query's words and no others
+NAME_FIT = 0.5  # of a page that is found by name
 NEAR_BEST = 0.4  # of the best score, below which a page of one kind is left out
 
 
@@ -39,6 +41,7 @@ class IndexPage:
     says: str
     command: str
     counts: dict[str, float]
+    phrases: str  # stems of its name, its sentence and each thing that people call it, with | between them
     section: str = ""  # of the lecture: chapter, and place in it
 
     @property
@@ -80,6 +83,11 @@ def bag(weighted_texts: Iterable[tuple[str, float]]) -> dict[str, float]:
             if stem not in stop_stems():
                 counts[stem] = counts.get(stem, 0.0) + heaviness
     return {stem: round(count, 2) for stem, count in sorted(counts.items())}
+
+
+def phrase(text: str) -> str:
+    """Stems of a text, each once, without those that say nothing."""
+    return " ".join(dict.fromkeys(stem for stem in stems_of(text) if stem not in stop_stems()))
 
 
 @functools.cache
@@ -174,7 +182,8 @@ def scores(query: Query) -> list[PageMatch]:
     for page in pages(query.kinds):
         norm = SATURATION * (1 - LENGTH + LENGTH * page.length / _mean_length(page.kind))
         score = sum(_score(page, reading, rarities, norm) for reading in (*query.readings, *query.compounds))
-        matches.append(PageMatch(page, score, min(score / most, 1.0) if most else 0.0))
+        fit = max(_fit(page, query, rarities), NAME_FIT * (page.kind in CATALOGUE)) if score else 0.0
+        matches.append(PageMatch(page, score * (1 + PHRASE * fit), min(score / most, 1.0) if most else 0.0))
     return matches
 
 
@@ -187,6 +196,21 @@ def _score(page: IndexPage, reading: dict[str, float], rarities: dict[str, float
             raised = OF_NAME if page.kind in CATALOGUE and is_name(stem) else 1.0
             best_score = max(best_score, share * raised * rarities[stem] * count * (SATURATION + 1) / (count + norm))
     return best_score
+
+
+def _fit(page: IndexPage, query: Query, rarities: dict[str, float]) -> float:
+    """How much the words of a query and of the page's nearest phrase are the same, 0 to 1: a cosine of their rarities."""
+    of_query = sum(rarity_of**2 for rarity_of in query.rarities)
+    best_fit = 0.0
+    for text in page.phrases.split("|"):
+        stems = text.split()
+        common = sum(
+            max((share * rarities[stem] for stem, share in reading.items() if stem in stems), default=0.0) * rarity_of
+            for reading, rarity_of in zip(query.readings, query.rarities, strict=True)
+        )
+        if common:
+            best_fit = max(best_fit, common / math.sqrt(of_query * sum(rarities.get(stem, 0.0) ** 2 for stem in stems)))
+    return min(best_fit, 1.0)
 
 
 def answers(query: Query, matches: Iterable[PageMatch]) -> bool:
