@@ -7,6 +7,7 @@ system gives their room back whatever ends the process.
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import tempfile
 import time
@@ -56,6 +57,9 @@ class FileBlocks:
 
     seconds = staticmethod(time.thread_time)
 
+    def __init__(self) -> None:
+        self.buffer = np.empty(0, np.float32)  # of every read, so that none waits for new pages of memory
+
     def write(self, block: Array) -> IO[bytes]:
         """A file of its own."""
         file = cast("IO[bytes]", tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 (open as long as its block is held)
@@ -63,8 +67,10 @@ class FileBlocks:
         return file
 
     def read(self, handle: IO[bytes], shape: Sequence[int]) -> Array:
-        """The bytes of a file, into memory of their own."""
-        block = np.empty(shape, np.float32)
+        """The bytes of a file, until the next read."""
+        if self.buffer.size < (size := math.prod(shape)):
+            self.buffer = np.empty(size, np.float32)
+        block = self.buffer[:size].reshape(shape)
         handle.seek(0)
         cast("Any", handle).readinto(block.data.cast("B"))
         return block
@@ -78,6 +84,7 @@ class SlowFileBlocks(FileBlocks):
     """Such files, synced, and as slow as stated: what the device does faster is slept."""
 
     def __init__(self, rate: BytePerSecond, clock: Clock = REAL) -> None:
+        super().__init__()
         self.rate, self.clock, self.seconds = rate, clock, clock.now
 
     def write(self, block: Array) -> IO[bytes]:

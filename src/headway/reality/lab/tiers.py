@@ -41,6 +41,7 @@ DRAWS = 1000  # traffics whose spread is the interval of so many conversations
 ENDS = (0.025, 0.975)  # of that spread
 LENGTHS = (144, 400)  # tokens that the machine is measured with: unlike those of any conversation
 ROUNDS = 12
+SWEEP = 64 * 10**6  # bytes, past the caches of processors
 NEAR = 0.05  # of a stated rate, and of what a rate measured a minute ago may have drifted
 LEAST_SHARE = 0.9  # of a core
 LATE = 0.05  # of a slow load: its rate is stated
@@ -77,7 +78,7 @@ def fitted(setup: TierSetup) -> TierSetup:
 
 def memory(setup: TierSetup) -> Byte:
     """Bytes of the decoder, twice while it is drawn, and of all caches, if all of them were in memory at once."""
-    return 2 * float(total_params(model_of(setup.shape))) * WORD + _most_held(setup)
+    return 2 * float(total_params(model_of(setup.shape))) * WORD + max(_most_held(setup), SWEEP)
 
 
 # -- the machine ------------------------------------------------------------------------------------------------------------------
@@ -90,27 +91,29 @@ def calibrate(setup: TierSetup, child: Child) -> Calibration:
 
 def calibration(setup: TierSetup) -> dict[str, Any]:
     """Seconds of a token by length and round: made, and loaded from each tier after the decoder worked, as in the traffic."""
-    decoder, draw = random_decoder(setup.shape, setup.seed), np.random.default_rng(setup.seed)
-    kinds = tiers(setup.throttle)
-    cache = decoder.cache(1, max(LENGTHS))
-    prefills: dict[int, list[Second]] = {length: [] for length in LENGTHS}
-    loads: list[list[Second]] = [[] for _ in NAMES[:2]]
-    late = []
+    decoder, draw, kinds = random_decoder(setup.shape, setup.seed), np.random.default_rng(setup.seed), tiers(setup.throttle)[:2]
+    cache, late = decoder.cache(1, max(LENGTHS)), list[Second]()
+    prefills: list[list[Second]] = [[] for _ in LENGTHS]
+    blocks = list[tuple[int, tuple[int, ...], list[Any]]]()
     for _ in range(ROUNDS):
-        for length in LENGTHS:
-            prefills[length].append(_prefill_s(decoder, cache, length, draw) / length)
+        for length, times in zip(LENGTHS, prefills, strict=True):
+            times.append(_prefill_s(decoder, cache, length, draw) / length)
             block = np.stack((cache.keys[:, 0, :, :length], cache.values[:, 0, :, :length]))
-            handles = [tier.write(block) for tier in kinds[:2]]
-            _prefill_s(decoder, cache, min(LENGTHS), draw)  # so that no processor's cache holds the block
-            for tier, handle, times in zip(kinds, handles, loads, strict=False):
-                begin = tier.seconds()
-                fill(cache, tier.read(handle, block.shape))
-                times.append((tier.seconds() - begin) / length)
-            kinds[1].drop(handles[1])
+            blocks.append((length, block.shape, [tier.write(block) for tier in kinds]))
         due = REAL.now() + min(LENGTHS) * float(token_bytes(setup)) / setup.throttle
         REAL.sleep_until(due)
         late.append(REAL.now() - due)
-    return {"prefills": [prefills[length] for length in LENGTHS], "loads": loads, "late_s": statistics.median(late)}
+    loads: list[list[Second]] = [[] for _ in kinds]
+    sweep = np.zeros(SWEEP, np.uint8)
+    for number, (length, shape, handles) in enumerate(blocks):
+        sweep.fill(number)  # so that no processor's cache holds a block, nor the memory that it is read into
+        _prefill_s(decoder, cache, min(LENGTHS), draw)
+        for tier, handle, times in zip(kinds, handles, loads, strict=True):
+            begin = tier.seconds()
+            fill(cache, tier.read(handle, shape))
+            times.append((tier.seconds() - begin) / length)
+            tier.drop(handle)
+    return {"prefills": prefills, "loads": loads, "late_s": statistics.median(late)}
 
 
 def _prefill_s(decoder: Decoder, cache: Any, length: int, draw: np.random.Generator, before: int = 0) -> Second:
@@ -150,9 +153,9 @@ def predict(setup: TierSetup, calibration: Calibration) -> Iterator[PredictedPoi
     yield PredictedPoint(quantity=AGAIN, claim="KT-01", at=setup.ttl[-1], unit="s", value=again, low=again_ends[0], high=again_ends[1])
     yield PredictedPoint(quantity=SAVED, claim="", at=setup.ttl[-1], unit="", value=saved, **_saved_ends(draws, loads, again_ends))
     with record():
-        ends = [break_even(setup, value) for value in (again, *again_ends)]
-    if None not in ends:
-        value, low, high = ends
+        holds = [break_even(setup, value) for value in (again, *again_ends)]
+    if None not in holds:
+        value, low, high = holds
         yield PredictedPoint(quantity=BREAK_EVEN, claim="KT-12", at=setup.ttl[0], unit="s", value=value, low=low, high=high)
 
 
@@ -248,9 +251,9 @@ class TierRun:
         values, ttl, uses = dict[tuple[str, float], tuple[float, float]](), self.setup.ttl, self.store.uses
         for at, use in zip(ttl, uses, strict=True):
             if use.hits:
-                load = use.load_s / use.loaded_tokens
+                load = statistics.median(use.loads)
                 values[LOAD, at] = (load, statistics.pstdev(use.loads) / load)
-        again = statistics.fmean(self.again) if self.again else None
+        again = statistics.median(self.again) if self.again else None
         if again is not None:
             values[AGAIN, ttl[-1]] = (again, statistics.pstdev(self.again) / again)
             values[BREAK_EVEN, ttl[0]] = (float(break_even(self.setup, again) or 0.0), 0.0)
@@ -287,7 +290,7 @@ def measure(setup: TierSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock
     if not run.again:
         run.again = [_prefill_s(run.decoder, cache, TURNS * TURN, draw) / (TURNS * TURN) for _ in range(3)]
     _say_points(run, plan, say)
-    again, slow = statistics.fmean(run.again), run.store.uses[-1].loads
+    again, slow = statistics.median(run.again), run.store.uses[-1].loads
     return {
         "again_s": again, "again_spread": statistics.pstdev(run.again) / again, "returns": run.returns,
         "slow_spread": statistics.pstdev(slow) / statistics.fmean(slow) if slow else 0.0,
