@@ -11,11 +11,12 @@ from headway.core.errors import BadFile
 from headway.core.user_file import LAB_RUN, json_of, text_of
 from headway.evidence.claims.rows import AGREES, DIFFERS
 from headway.reality.lab.catalogue import EXPERIMENTS
-from headway.reality.lab.experiment import PredictedPoint, digest
+from headway.reality.lab.experiment import hash_of
 
 SHARE = 0.75  # of a claim's points that lie inside where it agrees
 NO_VERDICT = "no verdict"
-NUMBERS, TEXTS = ("at", "value", "low", "high"), ("quantity", "claim", "unit")
+NEEDS = {"claim": str, "low": int | float, "high": int | float}
+MEASURED = ("measured", "spread")  # of a point, which its hash leaves out
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,29 +69,28 @@ def _of_file(path: Path) -> Iterator[tuple[str, ClaimRun]]:
     document = json_of(text_of(path, LAB_RUN), path, LAB_RUN)
     if not isinstance(document, dict) or document.get("experiment") not in EXPERIMENTS or not isinstance(document.get("points"), list):
         raise BadFile(path, f"wants {LAB_RUN.what}")
-    predictions = [_prediction(point, path) for point in document["points"]]
-    sha256 = document.get("predictions_sha256")
-    if digest(predictions) != sha256:
+    points, sha256 = [_checked(point, path) for point in document["points"]], document.get("predictions_sha256")
+    if hash_of([{key: value for key, value in point.items() if key not in MEASURED} for point in points]) != sha256:
         raise BadFile(path, f"its predictions are not those that were hashed before anything was measured (sha256 {str(sha256)[:16]}): "
                             "it was edited; measure again")  # fmt: skip
     about = {"experiment": document["experiment"], "file": path.name, "machine": str(document.get("machine", "")),
              "date": str(document.get("date", "")), "sha256": str(sha256)}  # fmt: skip
     noise = document.get("noise", {})
     reasons = ["it was interrupted"] * bool(document.get("interrupted")) + list(noise.get("reasons", ()) if isinstance(noise, dict) else ())
-    pairs = list(zip(predictions, (point.get("measured") for point in document["points"]), strict=True))
-    for claim_id in dict.fromkeys(point.claim for point in predictions if point.claim):
-        inside = [point.low <= value <= point.high for point, value in pairs if point.claim == claim_id and isinstance(value, int | float)]
+    for claim_id in dict.fromkeys(point["claim"] for point in points if point["claim"]):
+        inside = [
+            point["low"] <= point["measured"] <= point["high"] for point in points
+            if point["claim"] == claim_id and isinstance(point.get("measured"), int | float)
+        ]  # fmt: skip
         why = "; ".join(reasons) or ("" if inside else "no point of it was measured")
         yield claim_id, ClaimRun(**about, inside=sum(inside), points=len(inside), why_none=why)
 
 
-def _prediction(point: Any, path: Path) -> PredictedPoint:
-    """A point as it was predicted."""
-    if not isinstance(point, dict) or not all(isinstance(point.get(name), str) for name in TEXTS):
-        raise BadFile(path, f"wants {LAB_RUN.what}: a point without {', '.join(TEXTS)}")
-    if not all(isinstance(point.get(name), int | float) for name in NUMBERS):
-        raise BadFile(path, f"wants {LAB_RUN.what}: a point without the numbers {', '.join(NUMBERS)}")
-    return PredictedPoint(**{name: point[name] for name in (*TEXTS, *NUMBERS)})
+def _checked(point: Any, path: Path) -> dict[str, Any]:
+    """A point that has what a verdict needs."""
+    if not isinstance(point, dict) or not all(isinstance(point.get(name), kind) for name, kind in NEEDS.items()):
+        raise BadFile(path, f"wants {LAB_RUN.what}: a point without {', '.join(NEEDS)}")
+    return point
 
 
 def _joint(runs: tuple[ClaimRun, ...]) -> SecondVerdict:

@@ -160,8 +160,13 @@ def calibrated(name: str, setup: LabSetup, child: Child) -> Calibration:
 
 
 def digest(predictions: Sequence[PredictedPoint]) -> str:
-    """SHA-256 of predictions, which says later that they were not changed after measuring."""
-    return hashlib.sha256(json.dumps([prediction.plain() for prediction in predictions], sort_keys=True).encode()).hexdigest()
+    """SHA-256 of predictions."""
+    return hash_of([prediction.plain() for prediction in predictions])
+
+
+def hash_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """SHA-256 of rows, which says later that none was changed after measuring."""
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
 
 
 def sharp(predictions: Iterable[PredictedPoint]) -> list[PredictedPoint]:

@@ -151,7 +151,8 @@ def predict(setup: TierSetup, calibration: Calibration) -> Iterator[PredictedPoi
         load, (low, high) = loads[tier]
         yield PredictedPoint(quantity=LOAD, claim="KT-03", at=ttl, unit="s", value=load, low=low, high=high)
     yield PredictedPoint(quantity=AGAIN, claim="KT-01", at=setup.ttl[-1], unit="s", value=again, low=again_ends[0], high=again_ends[1])
-    yield PredictedPoint(quantity=SAVED, claim="", at=setup.ttl[-1], unit="", value=saved, **_saved_ends(draws, loads, again_ends))
+    saved_low, saved_high = _saved_ends(draws, loads, again_ends)
+    yield PredictedPoint(quantity=SAVED, claim="", at=setup.ttl[-1], unit="", value=saved, low=saved_low, high=saved_high)
     with record():
         holds = [break_even(setup, value) for value in (again, *again_ends)]
     if None not in holds:
@@ -167,13 +168,15 @@ def _again(calibration: Calibration) -> tuple[Any, tuple[float, float]]:
 
 
 def _loads(setup: TierSetup, kv: Any, calibration: Calibration) -> list[tuple[Any, tuple[float, float]]]:
-    """Seconds of a token's load from each tier, and the interval; a slow file's rate is stated."""
+    """Seconds of a token's load from each tier, and the interval; a slow file's rate is stated.
+
+    How much of a block a processor's cache still holds is left open, and is a factor of 2 and more.
+    """
     loads = []
     for name, times in zip(NAMES, calibration["loads"], strict=False):
-        low, middle, high = (float(end) for end in np.quantile(times, (0.1, 0.5, 0.9)))
+        middle, half = statistics.median(times), WIDEST**0.5
         rate = known(float(kv) / middle, f"{name} read", "byte/s", "measured", "this machine: loads of other sizes")
-        half = WIDEST**0.5
-        loads.append((cached_token_s(kv, rate), (max(low * (1 - NEAR), middle / half), min(high * (1 + NEAR), middle * half))))
+        loads.append((cached_token_s(kv, rate), (middle / half, middle * half)))
     throttle = known(setup.throttle, "throttle", "byte/s", "input", "the experiment")
     slow = cached_token_s(kv, throttle) + loads[0][0]  # slept, then copied as from memory
     late = calibration["late_s"] / TURN
@@ -194,13 +197,13 @@ def _token_s(tier: int, holds: Sequence[Any], lives: Sequence[Any]) -> Any:
     return turns * (holds[tier] - holds[tier - 1]) + TURNS * TURN * (lives[tier] - lives[tier - 1])
 
 
-def _saved_ends(draws: Sequence[ReuseDraw], loads: Sequence[Any], again_ends: tuple[float, float]) -> dict[str, float]:
+def _saved_ends(draws: Sequence[ReuseDraw], loads: Sequence[Any], again_ends: tuple[float, float]) -> list[float]:
     """Ends of the share of time saved, where both shares shares and rates lie at theirs."""
     ends = []
     for quantile, again, end in ((ENDS[0], again_ends[0], 1), (ENDS[1], again_ends[1], 0)):
         shares = [float(np.quantile([draw.hit_shares[tier] for draw in draws], quantile)) for tier in range(len(NAMES))]
         ends.append(sum(_parts(shares, [1 - interval[end] / again for _, interval in loads])))
-    return {"low": ends[0], "high": ends[1]}
+    return ends
 
 
 def break_even(setup: TierSetup, again: Any) -> Any:

@@ -6,9 +6,7 @@ machine's own measurement lies nearest, never from a point.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -32,6 +30,7 @@ from headway.performance.formats import resolve
 from headway.performance.layout import Layout
 from headway.reality import threads
 from headway.reality.lab.decoder import random_decoder
+from headway.reality.lab.experiment import hash_of
 from headway.reality.lab.shape import LabShape, model_of
 from headway.reality.measure.chip import chip_of, efficiencies_of, sections_of
 from headway.reality.measure.rates import MachineRates
@@ -172,11 +171,6 @@ def prediction(record: MachineRecord, rates: MachineRates, quick: bool) -> dict[
     """What is written before anything is measured: the points with their times, and the hash over them."""
     rows = [asdict(point) | {"predicted_s": predicted(record, rates, point)} for point in points(quick)]
     return {"machine": record.as_dict(), "points": rows, "sha256": hash_of(rows)}
-
-
-def hash_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """SHA-256 of rows, which says later that none was changed."""
-    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
 
 
 def memory_need(quick: bool) -> float:
