@@ -41,7 +41,7 @@ ATTENTION = Experiment(
 REVERSIBLE = Experiment(
     name="reversible", title="activations made again from the output", claims=("CR-04", "CR-03", "CR-05", "CR-01", "CR-02"),
     main="peak memory, reversible", axis="layers",
-    runs="one stack of residual layers trained plain, checkpointed and reversible, at depths from 4 to 64; its couplings encrypt as well",
+    runs="one stack of residual layers trained plain, checkpointed and reversible, 2 to 64 layers deep; its couplings encrypt as well",
     setup=ReversibleSetup(), module="headway.reality.lab.reversible",
 )  # fmt: skip
 EXPERIMENTS = {entry.name: entry for entry in (BATCH, TRAINS, RACK, TIERS, ATTENTION, REVERSIBLE)}

@@ -38,10 +38,10 @@ from headway.reality.measure.timing import QUIET, Rounds, clock_of, timed
 MEMORY_CHILD = "headway.reality.lab.reversible_memory"
 ACTIVATIONS, PEAK, STEP, SLOWDOWN = "activations held", "peak memory", "step", "time over plain"
 OVER_CHECKPOINTED, DRIFT, GRADIENT, LOSS, CIPHER = "time over checkpointed", "drift", "gradient error", "loss over plain", "wrong bits"
-DEPTHS = ((REVERSIBLE, 8), (REVERSIBLE, 16), (REVERSIBLE, 32), (REVERSIBLE, 64), (PLAIN, 8), (PLAIN, 64), (CHECKPOINTED, 64))
+DEPTHS = (*((REVERSIBLE, layers) for layers in (8, 16, 32, 64)), (PLAIN, 8), (PLAIN, 64), (CHECKPOINTED, 8), (CHECKPOINTED, 64))
 QUICK_DEPTHS = ((REVERSIBLE, 8), (REVERSIBLE, 64), (PLAIN, 64))
 DEEPEST, FEW = 64, 4  # layers whose memory is weighed, at most and before the prediction
-TIMED, QUICK_TIMED = (4, 8), (2,)  # layers of the steps that are timed
+TIMED, QUICK_TIMED = (2, 6), (2,)  # layers of the steps that are timed
 ROUNDS, QUICK_ROUNDS = 5, 3  # of which the best counts
 TOKENS, MEMORY_TOKENS, NARROW = 256, 2048, 8  # the memory's stack is so many times narrower, its streams are longer for it
 SMALL = StackSize(layers=16, width=64, tokens=64)  # of errors, of training, of the cipher

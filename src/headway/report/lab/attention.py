@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headway.core.listing import format_value
+from headway.report.lab.variants import lines
 from headway.report.pictures import plot, scale
-from headway.report.pictures.palette import MEANINGS
 from headway.report.words import Row
 
 if TYPE_CHECKING:
@@ -40,23 +40,6 @@ def _longest(rows: Sequence[Row]) -> list[Row]:
 
 def panels(run: LabRun, rows: Sequence[Row]) -> list[list[plot.Plot]]:
     """Recall and time by context, a line for each pattern."""
-    return [[_panel(rows, "recall", "recall: share of facts answered")], [_panel(rows, "step", "step: time of its attention")]]
-
-
-def _panel(rows: Sequence[Row], kind: str, heading: str) -> plot.Plot:
-    keys = {"x": "at", "predicted": "predicted", "low": "predicted_lo", "high": "predicted_hi", "measured": "measured"}
-    curves: dict[str, list[Row]] = {}
-    for row in rows:
-        quantity, _, text = row["quantity"].partition(", ")
-        if quantity == kind:
-            curves.setdefault(text, []).append({name: row[key] for name, key in keys.items()})
-    points = [point for curve in curves.values() for point in curve]
-    parts = []
-    for place, (text, curve) in enumerate(curves.items()):
-        meaning, dots = MEANINGS[place % len(MEANINGS)], [point for point in curve if point["measured"] is not None]
-        parts.append(plot.Series(rows=curve, y="predicted", meaning=meaning, text=text, band=("low", "high")))
-        parts.append(plot.Series(rows=dots, y="measured", meaning=meaning, width=0, dots=60))
-    x = scale.AxisScale("tokens of context", [point["x"] for point in points], "token", room=0.05, log=True)
-    values = [point[name] for point in points for name in ("low", "high", "measured")]
-    y = scale.AxisScale("", values, "s", log=True) if kind == "step" else scale.AxisScale("", values, ends=(0, 1), log=False)
-    return plot.Plot(name=kind, heading=heading, x=x, y=y, parts=parts)
+    x = scale.AxisScale("tokens of context", [row["at"] for row in rows], "token", room=0.05, log=True)
+    recall = lines(rows, "recall", "recall: share of facts answered", x, ends=(0, 1), log=False)
+    return [[recall], [lines(rows, "step", "step: time of its attention", x, log=True)]]

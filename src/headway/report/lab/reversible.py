@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from headway.core.listing import format_value
 from headway.reality.lab.couplings import PLAIN, REVERSIBLE
 from headway.reality.lab.reversible import ACTIVATIONS, CIPHER, PEAK, SLOWDOWN
+from headway.report.lab.variants import lines
+from headway.report.pictures import plot, scale
 from headway.report.words import Row
 
 if TYPE_CHECKING:
@@ -27,17 +29,25 @@ def headline(run: LabRun, rows: Sequence[Row]) -> str:
 
 def below(run: LabRun, rows: Sequence[Row]) -> list[str]:
     """How flat memory is, training, the cipher, the library."""
-    peaks, facts, lines = _along(rows, f"{PEAK}, {REVERSIBLE}"), run.facts, list[str]()
+    peaks, facts, texts = _along(rows, f"{PEAK}, {REVERSIBLE}"), run.facts, list[str]()
     if len(peaks) > 1:
         apart = max(peaks.values()) / min(peaks.values()) - 1
-        lines.append(f"Peak memory beyond the weights, reversible, differs by {apart:.1%} from {min(peaks):g} to {max(peaks):g} layers.")
+        texts.append(f"Peak memory beyond the weights, reversible, differs by {apart:.1%} from {min(peaks):g} to {max(peaks):g} layers.")
     if "losses" in facts:
         first, plain, again = facts["losses"]
-        lines.append(f"A small task is learned from a loss of {first:.3g} to {plain:.5g} plain, {again:.5g} reversible, with dropout.")
+        texts.append(f"A small task is learned from a loss of {first:.3g} to {plain:.5g} plain, {again:.5g} reversible, with dropout.")
     for wrong in _along(rows, CIPHER).values():
         changed, count = facts["changed"], facts["bytes"]
-        lines.append(f"As a cipher the couplings change {changed:.0%} of the bits of {count:,} bytes; decrypted, {wrong:g} are wrong.")
-    return [*lines, f"Run in {facts['library']}."] if "library" in facts else lines
+        texts.append(f"As a cipher the couplings change {changed:.0%} of the bits of {count:,} bytes; decrypted, {wrong:g} are wrong.")
+    return [*texts, f"Run in {facts['library']}."] if "library" in facts else texts
+
+
+def panels(run: LabRun, rows: Sequence[Row]) -> list[list[plot.Plot]]:
+    """Memory by depth, counted and of the whole process, a line for each way."""
+    weighed = [row for row in rows if row["unit"] == "byte"]
+    x = scale.AxisScale("layers", [row["at"] for row in weighed], room=0.05, base=2)
+    counted = lines(weighed, ACTIVATIONS, "activations held between the passes", x, log=True)
+    return [[counted], [lines(weighed, PEAK, "peak memory of the process, beyond its weights", x, log=True)]]
 
 
 def _along(rows: Sequence[Row], quantity: str) -> dict[float, float]:
