@@ -92,7 +92,7 @@ def _chapter(request: dict[str, Any]) -> dict[str, Any]:
         "lecture": {"title": about.title, "speaker": about.speaker, "host": about.host, "date": about.date, "says": about.says},
         "contents": contents, "label": page.label, "title": page.title, "time": page.time, "says": page.says, "counts": counts,
         "command": f"headway lecture {page.label}", "commands": list(page.commands), "sections": sections,
-        "answer": chapter_page(page, [rows[claim_id] for claim_id in page.claim_ids()]).headline,
+        "answer": chapter_page(page, [rows[claim_id] for claim_id in page.claim_ids()], {}).headline,
     }  # fmt: skip
 
 
