@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.core.equation import input_units
+from headway.core.equation import input_units, unit_of
 from headway.core.formula import REGISTRY
 from headway.core.law_index import LawPlace, place, places
 from headway.core.law_values import arguments_of, typed
-from headway.core.trace import Law
+from headway.core.trace import Law, record
+from headway.hardware.fact import fact
 from headway.performance.law_chain import chain, givers
 from headway.report.law import example_calls
 from support.command import Cli
@@ -75,6 +76,34 @@ def test_law__lists_ranges_and_facts_are_axes(cli: Cli) -> None:
     ]
     (row,) = cli.rows("law batch_kv_s batch=2 context=1k kv_bytes_per_token=deepseek-v3.kv_bytes_per_token mem_bw=8*h100.hbm_bw")
     assert row["result"] == pytest.approx(2 * 1000 * 70272 / (8 * 3.35e12), rel=1e-12)
+
+
+def test_law__facts_of_a_model_have_their_unit(cli: Cli) -> None:
+    """Llama-2-7B: 32 layers x 2 x 32 heads x 128 x 2 bytes."""
+    answer = cli("law times value=llama-2-7b.kv_bytes_per_token factor=4096")
+    assert "2.147 GB/token" in answer.out
+    (row,) = cli.rows("law capacity_context capacity=80GB weight_bytes=0 batch=1 kv_bytes_per_token=llama-2-7b.kv_bytes_per_token")
+    assert row["result"] == pytest.approx(80e9 / (32 * 2 * 32 * 128 * 2))
+    refused = cli("law divided value=50GB parts=llama-2-7b.kv_bytes_per_token")
+    assert "wants a plain number, and llama-2-7b.kv_bytes_per_token is in byte/token" in refused.err
+    units = {"total_params": "", "max_context": "token", "kv_read_bytes_per_token": "byte/token", "state_bytes_per_sequence": "byte"}
+    with record():
+        assert {key: unit_of(fact(f"jamba-1.5-large.{key}")) for key in units} == units
+
+
+def test_law__amounts_and_counts_of_groups_have_a_least_value(cli: Cli) -> None:
+    """A count of sequences is not negative; a group has one member; a coefficient and a correlation may be negative."""
+    for values in ("batch_compute_s batch=-4 active_params=1 peak_flops=1", "one_way_exchange_share members=0",
+                   "wall_time_share stages=0 micro_batches=4", "freed_kv_bytes batch=-64 prompt=1 output=1 kv_bytes_per_token=1",
+                   "array_copies chips=4 shards=8", "array_copies chips=4 shards=10/3",
+                   "decode_mfu_of_prices price_ratio=0.1 prefill_mfu=0.6",
+                   "stationary_2d_bytes hidden=18432 intermediate=73728 chips=4 element=2",
+                   "wall_time_share stages=4 batch=64 sequence=4096 dp=2 micro_batch=1"):  # fmt: skip
+        answer = cli(f"law {values}")
+        assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), values
+    assert cli.rows("law magnitude value=-3")[0]["result"] == 3
+    with pytest.raises(hw.HeadwayError, match="wants chips % shards == 0"):
+        hw.law("array_copies", chips=[4, 16], shards=8)
 
 
 def test_law__explanation_has_a_source_for_each_leaf(cli: Cli) -> None:

@@ -46,9 +46,10 @@ def test_gather_and_reduce__send_in_the_ratio_of_the_matmul_verb(cli: Cli, resul
 
 def test_decode_tensor_ways__links_and_memory_take_equal_time() -> None:
     intermediate, hidden, batch, link, memory = 16384, 4096, 32, 9e10, 8.2e11
-    ways = decode_tensor_ways(intermediate, batch, link, memory)
-    assert 2 * hidden * intermediate / ways / memory == pytest.approx(2 * batch * hidden / link)
-    assert decode_tensor_ways(16384, 32, 1.0, 8.0) == 64  # the book's example: F 16,384, beta 8, batch 32
+    for matrices in (2, 3):  # each of bf16, hidden x intermediate / ways; activations of bf16 gathered once, scattered once
+        ways = decode_tensor_ways(intermediate, matrices, batch, link, memory)
+        assert matrices * 2 * hidden * intermediate / ways / memory == pytest.approx(2 * 2 * batch * hidden / link)
+    assert decode_tensor_ways(16384, 2, 32, 1.0, 8.0) == 64  # the book's example: F 16,384, beta 8, batch 32
 
 
 def test_weight_stationary__two_dimensions_pay_beyond_four_times_the_ratio_of_widths() -> None:

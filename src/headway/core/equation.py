@@ -45,7 +45,7 @@ def unit_of(value: Any) -> str:
     """Unit of a number of a tree: of a law's result, of a fact, or what the units of an operation's operands make."""
     if isinstance(value, tuple | list):
         return next((unit_of(item) for item in value), "")
-    if not isinstance(value, Traced):
+    if not isinstance(value, Traced) or hasattr(value, "unit"):  # a fact of a model has one beside its law
         return getattr(value, "unit", "")
     step = value.step
     if step.is_operation:

@@ -19,16 +19,16 @@ REGISTRY: dict[str, Law] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def formula(source: str, empirical: str = "", gives: str = "") -> Callable[[F], F]:
+def formula(source: str, empirical: str = "", gives: str = "", needs: str = "") -> Callable[[F], F]:
     """Mark a pure function as a law; `source` is paper, section, equation; `empirical` waives the unit check, with the reason.
 
     `gives` are arguments of other laws that it computes, besides that of its own name in its package: words with spaces, `roofline.ratio`
-    an argument of another package's laws.
+    an argument of another package's laws. `needs` are conditions on the arguments of a call by name (`headway law`), such as "chips >= 1".
     """
 
     def wrap(run: F) -> F:
         name = getattr(run, "__name__", "formula")
-        law = Law(name, run.__module__.removeprefix("headway.laws."), source, empirical, run, gives)
+        law = Law(name, run.__module__.removeprefix("headway.laws."), source, empirical, run, gives, needs)
         if name in REGISTRY and REGISTRY[name].run.__module__ != run.__module__:
             raise ValueError(f"two laws are named {name}: in {REGISTRY[name].module} and {law.module}")
         REGISTRY[name] = law

@@ -25,6 +25,11 @@ TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0"
 _FACT = re.compile(r"[^\s*]*[A-Za-z][^\s*]*\.[a-z][a-z_0-9]*")
 _COUNTS = ("", "token")  # units of counts, where 8 stays a whole number
 _AMOUNTS = ("s", "byte", "flop", "token", "byte/s", "flop/s", "token/s", "byte/token", "flop/token", "1/s", "W")  # never below nothing
+# Plain numbers that may be negative; others count or share something.
+_SIGNED = ("a", "alpha", "apart", "b", "beta", "c", "d", "dense", "deviation", "deviations", "exponent", "gain", "gamma", "gap", "growth",
+           "loss", "margin", "quantile", "skew", "sparse")  # fmt: skip
+_GROUPS = ("chips", "cp", "dp", "domains", "ep", "inside", "members", "micro_batches", "pp", "ranks", "seats", "servers", "side", "shards",
+           "stages", "tp")  # counts with a first  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ def values(text: str, hint: Any, name: str, reading: ValueSources, paired: bool 
     si_unit = same_unit(text) if unit == "*" else unit
     field = Field(si_unit, low=-math.inf, open_low=False)
     numbers, notes = axis(text, field, name)
-    return tuple(_number(number, name, si_unit) for number in (numbers if isinstance(numbers, tuple) else (numbers,))), notes
+    return tuple(_number(number, name, si_unit, unit) for number in (numbers if isinstance(numbers, tuple) else (numbers,))), notes
 
 
 def value(text: str, hint: Any, name: str, reading: ValueSources) -> Any:
@@ -97,12 +102,16 @@ def value(text: str, hint: Any, name: str, reading: ValueSources) -> Any:
     si_unit = same_unit(text) if unit == "*" else unit or ""
     if text in ("inf", "infinity"):
         return quantity.user_input(math.inf, name, si_unit)
-    return _number(units.parse(text, si_unit, name), name, si_unit)
+    return _number(units.parse(text, si_unit, name), name, si_unit, unit)
 
 
-def _number(number: float, name: str, unit: str) -> Any:
-    if unit in _AMOUNTS and number < 0:
+def _number(number: float, name: str, unit: str, declared: str | None = None) -> Any:
+    """A number as it is read; one of an argument that is `declared` a plain number may have a least value."""
+    plain_name = name.rpartition(".")[2].partition("[")[0]
+    if (unit in _AMOUNTS or (declared == "" and plain_name not in _SIGNED)) and number < 0:
         raise BadValue(name, units.show(number, unit), "an amount of 0 or more")
+    if declared == "" and plain_name in _GROUPS and number < 1:
+        raise BadValue(name, units.show(number, unit), "1 or more")
     plain = quantity.number(number) if unit in _COUNTS else float(number)
     return quantity.user_input(plain, name, unit)
 
@@ -111,7 +120,8 @@ def _fact(text: str, unit: str, name: str, reading: ValueSources) -> Any:
     number = reading.fact(text, name)
     fact_unit = getattr(number, "unit", unit)
     if unit not in ("*", fact_unit):
-        raise BadValue(name, text, f"a quantity in {unit or 'a plain number'}, and {text} is in {fact_unit or 'a plain number'}")
+        wants = f"a quantity in {unit}" if unit else "a plain number"
+        raise BadValue(name, text, f"{wants}, and {text} is {f'in {fact_unit}' if fact_unit else 'a plain number'}")
     return number
 
 

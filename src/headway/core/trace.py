@@ -30,6 +30,7 @@ class Law:
     empirical: str  # why the unit test is waived, or ""
     run: Callable[..., Any]  # the plain function, without the recorder
     gives: str = ""  # arguments of other laws that it computes
+    needs: str = ""  # what its inputs must meet, as conditions with commas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

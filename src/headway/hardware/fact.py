@@ -93,6 +93,8 @@ def _numeric(number: Any, name: str, key: str, unit: str = "") -> Any:
         raise MissingFact(name, key, "give a number instead")
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise BadValue(f"{name}.{key}", "no number", f"a fact that is a number, such as {EXAMPLES}")
+    if hasattr(number, "step"):
+        number.unit = unit  # as it is declared: sums over layers carry none
     if isinstance(number, Sourced) or hasattr(number, "step"):
         return number
     return known(number, f"{name}.{key}", unit, "config", "config.json of the model")

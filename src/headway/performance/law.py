@@ -13,10 +13,10 @@ from typing import Any
 
 from headway.core import law_index, law_values
 from headway.core.catalog import Catalog
+from headway.core.equation import unit_of
 from headway.core.errors import BadValue
 from headway.core.law_index import load
 from headway.core.law_values import ValueSources, arguments_of
-from headway.core.quantity import Sourced
 from headway.core.trace import Law, record
 from headway.hardware.fact import fact
 from headway.performance.law_chain import LawStep, chain, givers
@@ -71,7 +71,7 @@ class LawCall:
         same = [key for key, hint in hints.items() if "*" in (law_values.unit_of(hint), *map(law_values.unit_of, typing.get_args(hint)))]
         values = [self.axes[key][0] for key in same if key in self.axes]
         members = [member for value in values for member in (value if isinstance(value, tuple) else (value,))]
-        return next((member.unit for member in members if isinstance(member, Sourced) and member.unit), "")
+        return next(filter(None, map(unit_of, members)), "")
 
 
 def _check_points(law: Law, count: int) -> None:
@@ -100,8 +100,8 @@ def read(law: Law, texts: Mapping[str, str], catalog: Catalog | None = None, abs
             if name in texts:
                 axes[name], more = law_values.values(texts[name], hint, name, reading, paired)
                 notes += more
-    units = {name: member.unit for name, axis in axes.items() if law_values.unit_of(hints[name]) == "*"
-             for member in axis if isinstance(member, Sourced) and member.unit}  # fmt: skip
+    units = {name: unit_of(member) for name, axis in axes.items() if law_values.unit_of(hints[name]) == "*"
+             for member in axis if unit_of(member)}  # fmt: skip
     for name, unit in units.items():  # arguments of any unit, which must be equal
         first = next(iter(units))
         if unit != units[first]:
@@ -141,6 +141,7 @@ def _constants(law: Law) -> dict[str, Any]:
 def evaluate(law: Law, inputs: Mapping[str, Any]) -> Any:
     """Value of a law, recorded so that it explains itself; an error in one line where the law is not defined."""
     try:
+        _check_needs(law, inputs)
         with record():
             value = getattr(sys.modules[law.run.__module__], law.name, law.run)(**inputs)
     except (ArithmeticError, ValueError, TypeError, IndexError, KeyError) as error:
@@ -152,8 +153,15 @@ def evaluate(law: Law, inputs: Mapping[str, Any]) -> Any:
     return value
 
 
+def _check_needs(law: Law, inputs: Mapping[str, Any]) -> None:
+    """BadValue where the inputs of a law do not meet what it needs."""
+    met = eval(f"({law.needs},)", {}, dict(inputs)) if law.needs else ()
+    if not all(condition.all() if hasattr(condition, "all") else condition for condition in met):
+        raise BadValue(law.name, _spelled(inputs), law.needs)
+
+
 def _spelled(inputs: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={law_values.typed(value)}" for name, value in inputs.items())
+    return " ".join(f"{name}={value if getattr(value, 'shape', ()) else law_values.typed(value)}" for name, value in inputs.items())
 
 
 def law(name: str, /, **arguments: Any) -> Any:
@@ -186,4 +194,6 @@ def _broadcast(law: Law, inputs: Mapping[str, Any]) -> Any:
         return evaluate(law, values)
     import numpy as np
 
-    return law.run(**{key: np.array(value) if isinstance(value, list) else value for key, value in values.items()})
+    arrays = {key: np.array(value) if isinstance(value, list) else value for key, value in values.items()}
+    _check_needs(law, arrays)
+    return law.run(**arrays)

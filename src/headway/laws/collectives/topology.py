@@ -161,7 +161,9 @@ def axis_exchange_share(extent: Number, gap: Number, wrap: Number) -> Number:
 
 @formula(source="each part goes 1 .. n - 1 hops, n / 2 on average: Scaling Book, Sharded Matrices, all-to-all")
 def one_way_exchange_share(members: Number) -> Number:
-    """All-to-all on a one-way ring: load of each link over the bytes of a chip; a ring of both ways has a quarter of it.
+    """All-to-all on a one-way ring: load of each link over the bytes of a chip, the part that it keeps counted.
+
+    A ring of both ways (axis_exchange_share) has less: a quarter where it is long, 1 of 3.5 at 8 chips.
 
     >>> one_way_exchange_share(8)  # TPU v5e, one side of a 8x8 in one direction
     3.5

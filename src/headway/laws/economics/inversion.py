@@ -159,7 +159,10 @@ def kv_joint(knee: BytePerToken, step: Number, ratio: Number) -> BytePerToken:
     return knee * (step - 1) * ratio
 
 
-@formula(source=LECTURE + "AP-12: at one margin prices are chip time, and a token costs the same FLOP in both")
+@formula(
+    source=LECTURE + "AP-12: at one margin prices are chip time, and a token costs the same FLOP in both",
+    needs="prefill_mfu <= 1, price_ratio >= prefill_mfu",
+)
 def decode_mfu_of_prices(price_ratio: Number, prefill_mfu: Number) -> Number:
     """FLOP utilisation of decode that the price ratio of output to input implies, at one margin: memory binds where it is low.
 

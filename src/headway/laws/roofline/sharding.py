@@ -15,7 +15,10 @@ POPE = "Pope et al. 2022 (arXiv:2211.05102), section 3.2"
 SENDS = 2  # of a layer: its input gathered, its output scattered
 
 
-@formula(source=BOOK + "Sharded Matrices: an array is replicated along each mesh axis that does not split it")
+@formula(
+    source=BOOK + "Sharded Matrices: an array is replicated along each mesh axis that does not split it",
+    needs="chips % shards == 0, shards >= 1",
+)
 def array_copies(chips: Number, shards: Number) -> Number:
     """Copies of a sharded array, since chips along mesh axes that do not split it hold the same part.
 
@@ -38,13 +41,15 @@ def gather_over_reduce(contracted: Number, width: Number, phases: Number) -> Num
 
 
 @formula(source=BOOK + "Inference: weights 2 D F / Y over HBM against activations 2 B D over links: Y = F / (B beta), beta = W_hbm / W_ici")
-def decode_tensor_ways(intermediate: Number, batch: Number, link_bw: BytePerSecond, mem_bw: BytePerSecond) -> Number:
+def decode_tensor_ways(intermediate: Number, matrices: Number, batch: Number, link_bw: BytePerSecond, mem_bw: BytePerSecond) -> Number:
     """Tensor-parallel limit of decode: ways from which links, which send activations, take longer than HBM, which reads weights.
 
-    >>> round(decode_tensor_ways(28672, 64, 450e9, 3.35e12), 1)  # Llama-3.1-70B, H100
-    60.2
+    `matrices` of a feed-forward layer between its one gather and its one scatter: 2, as in the book, or 3 where it is gated.
+
+    >>> round(decode_tensor_ways(28672, 3, 64, 450e9, 3.35e12), 1)  # Llama-3.1-70B, H100
+    90.3
     """
-    return intermediate * link_bw / (batch * mem_bw)
+    return matrices / SENDS * intermediate * link_bw / (batch * mem_bw)
 
 
 @formula(source=POPE + ".1: 1D weight-stationary, 2 B L E whatever the number of chips")
@@ -57,9 +62,14 @@ def stationary_1d_bytes(hidden: Number, element: BytePerToken) -> BytePerToken:
     return SENDS * hidden * element
 
 
-@formula(source=POPE + ".2: 2D weight-stationary, 2 B L (E / X + F / Y) at the best X Y = n, which is 8 B L E / sqrt(n) where F = 4 E")
+@formula(
+    source=POPE + ".2: 2D weight-stationary, 2 B L (E / X + F / Y) at the best X Y = n, which is 8 B L E / sqrt(n) where F = 4 E",
+    needs="chips > intermediate / hidden, chips > hidden / intermediate",
+)
 def stationary_2d_bytes(hidden: Number, intermediate: Number, chips: Number, element: BytePerToken) -> BytePerToken:
     """Bytes per token that a chip sends for a layer split along both widths (2D weight-stationary), at the best shape of the mesh.
+
+    The mesh has more than one chip along each axis, so `chips` is above the ratio of the widths.
 
     >>> float(stationary_2d_bytes(18432, 73728, 64, 2.0))  # PaLM-540B on 64 TPU v4, half of 1D
     36864.0

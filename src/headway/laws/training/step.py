@@ -94,7 +94,7 @@ def unequal_stages_s(stage_s: tuple[Second, ...], micro_batches: Number) -> Seco
     return (micro_batches - 1) * max(stage_s) + sum(stage_s[1:], start=stage_s[0])
 
 
-@formula(source="definition")
+@formula(source="definition", needs="batch >= sequence * dp * micro_batch")
 def micro_batches(batch: Token, sequence: Token, dp: Number, micro_batch: Number) -> Number:
     """Micro-batches per step and data-parallel rank (16 M tokens of 8 k over 128 ranks).
 
