@@ -107,6 +107,19 @@ def test_matmul__square_sizes_in_numbers_meet_in_order(cli: Cli) -> None:
     assert cli.rows("matmul", "[8, 128, 64] [8, 64, 32]", *NUMBERS)[0]["flop"] == 2 * 8 * 128 * 64 * 32
 
 
+def test_matmul__sizes_in_numbers_are_multiplied(cli: Cli) -> None:
+    total = cli.rows("matmul", "A[4096, 4096] W[4096, D]")[0]
+    assert total["flop_equation"] == "33554432 D" and total["bytes_equation"] == "33554432 + 8192 D + 8192 D"
+
+
+def test_matmul__needs_links_only_where_something_is_sent(cli: Cli) -> None:
+    sizes = ("B=3", "D=64", "F=64", "--mesh", "X4,Y8", *NUMBERS)
+    total = cli.json("matmul", "A[B_X, D] W[D, F_Y]", *sizes)
+    assert total["rows"][0]["network_s"] is None and total["rows"][0]["flop"] == 2 * 3 * 64 * 64 / 32
+    assert "B=3 is no multiple of the 4 chips along X: figures are of an even split, what runs pads it to 4" in total["notes"]
+    assert "a machine, or --link-bw" in cli("matmul", "A[B, D_Y] W[D_Y, F]", *sizes).err
+
+
 def test_matmul__balanced_rows_have_equal_times(cli: Cli) -> None:
     rows = cli.rows("matmul", "[B, D] int8[D, F]", "B=64", "D=4096", "F=4096", *NUMBERS)
     at = cli.rows("matmul", "[B, D] int8[D, F]", f"B={rows[0]['balanced']!r}", "D=4096", "F=4096", *NUMBERS)[0]
@@ -175,6 +188,7 @@ def test_solve__any_verb_by_its_command(cli: Cli) -> None:
         (["matmul", "A[B, D] W[D, F]", "B=1", "D=8", "F=8"], "a chip or machine, or --peak"),
         (["matmul", "A[B, D] W[D, F] -> C[B, G]", "B=1", "D=8", "F=8", "--on", "h100"], "G is in none of them"),
         (["matmul", "A[B, D] W[D, F]", "B=x", "D=8", "F=8", "--on", "h100"], "a number, such as"),
+        (["matmul", "A[B, D] W[D, B]"], "-> [B], or another name for one B"),
         (["matmul", "A[B, D] W[D, F]", "B=1", "D=8", "F=8", "--on", "h100", "--dtype", "fp7"], "no number format named 'fp7'"),
         (["collective", "all-gahter", "1GB", "--mesh", "X4", "--on", "tpu-v5e"], "did you mean all-gather"),
         (["collective", "all-gather", "1GB", "--on", "tpu-v5e"], "the axes of the chips"),

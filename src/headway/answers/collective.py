@@ -89,6 +89,7 @@ def _sizes(
     rows = []
     for point in points:
         sizes = point | typed
+        notation.note_uneven([sharded], axes, sizes)
         shards = Chain(links, sizes, rates, "gather").shards(gathered.axes)
         size = array_bytes(tuple(sizes[dim.name] for dim in gathered.dims), shards, formats()[sharded.number_format].bytes)
         rows.append((str(sharded), size, group))
@@ -160,8 +161,6 @@ def links_of(args: MeshQuestion, system: System, axes: tuple[Any, ...]) -> Any:
     bandwidth = scalar(args.link_bw, RATE, "--link-bw")
     if system is not None and args.network is None:
         links = of_system(system, axes, schema.defaults(Assumptions, {}))
-    elif bandwidth is None:
-        raise BadValue("--on", "nothing", "a machine, or --link-bw 45GB/s with --network torus, ring, line, switch or mesh")
     else:
         links = by_numbers(args.network or "ring", axes, bandwidth)
     changes: dict[str, Any] = {} if bandwidth is None else {"bandwidth": bandwidth}

@@ -69,6 +69,7 @@ def _format(text: str, flag: str) -> str:
 def _evaluated(sizes: dict[str, Any], context: Any) -> list[dict[str, Any]]:
     """Row of the whole chain, then a row for each step."""
     args, system, network, arrays, result = context
+    notation.note_uneven([*arrays, *([result] if result else [])], network.axes if network else (), sizes)
     chain = _multiplied(Chain(network, sizes, _rates(args, system, arrays), args.strategy), arrays, result)
     total = chain.sums()
     least, most, attained, bound = bounds(total)

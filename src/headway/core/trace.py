@@ -130,6 +130,7 @@ class Traced:
     """A number inside `record()`: what it is, and the Call that made it."""
 
     step: Call
+    unit: str  # of a fact, as it is declared; a law's result has that of its law
 
 
 @operators(traced_operation, float)

@@ -10,6 +10,7 @@ from headway.core import schema
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadValue, MissingFact, UnknownName
 from headway.core.quantity import Sourced, default, known
+from headway.core.trace import Traced
 from headway.hardware import memory_tier
 from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip import read as read_chip
@@ -93,8 +94,8 @@ def _numeric(number: Any, name: str, key: str, unit: str = "") -> Any:
         raise MissingFact(name, key, "give a number instead")
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise BadValue(f"{name}.{key}", "no number", f"a fact that is a number, such as {EXAMPLES}")
-    if hasattr(number, "step"):
+    if isinstance(number, Traced):
         number.unit = unit  # as it is declared: sums over layers carry none
-    if isinstance(number, Sourced) or hasattr(number, "step"):
+    if isinstance(number, Sourced | Traced):
         return number
     return known(number, f"{name}.{key}", unit, "config", "config.json of the model")

@@ -113,8 +113,8 @@ class _Search:
         names = [name for name in arguments_of(giver) if "*" not in (marks.get(name, "*"), units.get(name, "*"))]
         clash = next((name for name in names if marks[name] != units[name]), "")
         if clash and argument in self.choices:
-            here, there = marks[clash] or "a plain number", units[clash] or "a plain number"
-            raise BadValue(argument, giver.name, f"a number: {clash} is {here} in {giver.name} and {there} beside it")
+            in_units = [f"{mark[clash] or 'a plain number'} {place}" for mark, place in ((marks, f"in {giver.name}"), (units, "beside it"))]
+            raise BadValue(argument, giver.name, f"a number: {clash} is {' and '.join(in_units)}")
         return clash
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from headway.core import units
 from headway.core.errors import BadValue, MissingFact, UnknownName
+from headway.core.notes import note
 from headway.core.quantity import default, known, user_input
 from headway.core.units import Byte, BytePerSecond, Number
 from headway.hardware.system import PAIR, System
@@ -307,8 +308,17 @@ def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Assumpti
     )  # fmt: skip
 
 
-def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: BytePerSecond) -> MeshNetwork:
-    """Network of links typed as numbers: rings and tori close, lines do not."""
+def note_uneven(arrays: Iterable[ShardedArray], axes: tuple[MeshAxis, ...], sizes: dict[str, Any]) -> None:
+    """A note on each dimension that its chips do not divide."""
+    for dim in (dim for sharded in arrays for dim in sharded.dims if dim.axes):
+        chips = math.prod(int(axis.size) for axis in axes if axis.name in dim.axes)
+        if sizes[dim.name] % chips:
+            text = f"{label(dim.name)}={float(sizes[dim.name]):g} is no multiple of the {chips} chips along {''.join(dim.axes)}"
+            note(f"{text}: figures are of an even split, what runs pads it to {math.ceil(sizes[dim.name] / chips) * chips}")
+
+
+def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: BytePerSecond | None) -> MeshNetwork:
+    """Network of links typed as numbers: rings and tori close, lines do not; without a bandwidth, for chips that send nothing."""
     wraps = dict.fromkeys((axis.name for axis in axes), NO_WRAP if kind == "line" else WRAP)
     hop = default(HOP_S, "latency of a hop", "s", "about 1 us on TPU links (How to Scale Your Model, chapter 3)")
     name = "torus" if kind in ("ring", "line", "torus") else kind
@@ -325,6 +335,7 @@ def collective(
         nothing = known(0.0, "no transfer", "s", "constant", "a group of one chip")
         return CollectiveTime(latency_s=nothing, transfer_s=nothing, time_s=nothing, limit_s=nothing, latency_bound_bytes=None,
                               bandwidth=None, levels="one chip")  # fmt: skip
+    _check_links(network)
     if network.kind == "torus":  # share of the array per link, that share in the long-ring limit, and hops
         sizes = [(network.size(name), network.wraps[name]) for name in names if int(network.size(name)) > 1]
         hops = sum(axis_hops(side, 1, wrap) for side, wrap in sizes)
@@ -396,6 +407,11 @@ def _slowest(
                           levels=name)  # fmt: skip
 
 
+def _check_links(network: MeshNetwork) -> None:
+    if network.bandwidth is None:
+        raise BadValue("--on", "nothing", "a machine, or --link-bw 45GB/s with --network torus, ring, line, switch or mesh")
+
+
 def send(network: MeshNetwork, size: Byte, start: tuple[int, ...], end: tuple[int, ...]) -> CollectiveTime:
     """Time of a message between two chips: over all axes that lead there on a torus, all links of a chip to a switch, one of a mesh."""
     steps = [
@@ -403,6 +419,7 @@ def send(network: MeshNetwork, size: Byte, start: tuple[int, ...], end: tuple[in
     ]
     if not steps:
         raise BadValue("--to", ",".join(map(str, end)), "another chip than --from")
+    _check_links(network)
     if network.kind != "torus":
         inside = _domain(network, start) == _domain(network, end)
         near = mesh_bandwidth(network.bandwidth, PAIR, network.wired) if network.kind == "mesh" else network.bandwidth

@@ -7,7 +7,8 @@ leaves partial sums, which are reduced; an axis that would split two free dimens
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from headway.core.errors import BadValue
@@ -65,15 +66,16 @@ class Chain:
         sizes = tuple(self.sizes[dim.name] for dim in sharded.dims)
         return array_bytes(sizes, self.shards(sharded.axes), formats()[sharded.number_format].bytes)
 
-    def symbols(self, factor: Any, names: Iterable[str], axes: tuple[str, ...]) -> str:
+    def symbols(self, factor: Any, names: Sequence[str], axes: tuple[str, ...]) -> str:
         """A count in the names of dimensions, on each chip."""
         chips = int(self.shards(axes))
-        number = [] if float(factor) == 1 else [f"{float(factor):g}"]
-        return " ".join([*number, *map(label, names)]) + (f" / {chips}" if chips > 1 else "")
+        letters = [name for name in names if not name[0].isdigit()]
+        number = float(factor) * math.prod(float(self.sizes[name]) for name in names if name[0].isdigit())
+        return " ".join([*([] if number == 1 and letters else [f"{number:.12g}"]), *letters]) + (f" / {chips}" if chips > 1 else "")
 
     def bytes_symbols(self, sharded: ShardedArray) -> str:
         """Bytes of an array on each chip, in the names of its dimensions."""
-        return self.symbols(formats()[sharded.number_format].bytes, (dim.name for dim in sharded.dims), sharded.axes)
+        return self.symbols(formats()[sharded.number_format].bytes, [dim.name for dim in sharded.dims], sharded.axes)
 
     # -- collectives ------------------------------------------------------------------------------------------------------------
 
@@ -103,6 +105,10 @@ class Chain:
             contracted = [name for name in shared if name == first_array.dims[-1].name] or shared[-1:]
         if not contracted:
             raise BadValue("product", f"{first_array} {right}", "a dimension that both arrays have, which the product sums over")
+        width = right.dims[-1].name
+        if result is None and width in shared and width not in contracted:
+            wants = f"the result, such as -> [{label(width)}], or another name for one {label(width)}: it is in both arrays and not summed"
+            raise BadValue("product", f"{first_array} {right}", wants)
         first_array, right, summed = self._aligned(first_array, right, shared, contracted)
         free = [dim for dim in (*first_array.dims, *right.dims) if dim.name not in contracted]
         dims = tuple({dim.name: dim for dim in free}.values())
@@ -119,7 +125,7 @@ class Chain:
             ProductStep(kind="product", what=f"{first_array} x {right} -> {out}", flop=flop, bytes=traffic,
                         intensity=flop / traffic,
                         compute_s=flop_s(flop, self.rates.peak), memory_s=sent_s(traffic, self.rates.bandwidth), balanced=balanced,
-                        flop_equation=self.symbols(2, dict.fromkeys(dim.name for dim in (*first_array.dims, *right.dims)), split),
+                        flop_equation=self.symbols(2, list(dict.fromkeys(dim.name for dim in (*first_array.dims, *right.dims))), split),
                         bytes_equation=" + ".join(map(self.bytes_symbols, (first_array, right, out))))
         )  # fmt: skip
         return out
