@@ -10,7 +10,6 @@ import heapq
 import math
 import os
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, Protocol, cast
@@ -20,6 +19,7 @@ import numpy as np
 from headway.core.units import Byte, BytePerSecond, Second
 from headway.reality.lab.clock import REAL, Clock
 from headway.reality.lab.decoder import Array, KeyValueCache
+from headway.reality.measure.timing import clock_of
 
 MEMORY, FILE, SLOW = "memory", "file", "slow file"
 NAMES = (MEMORY, FILE, SLOW)
@@ -38,7 +38,7 @@ class BlockTier(Protocol):
 class MemoryBlocks:
     """Blocks in memory, read in place."""
 
-    seconds = staticmethod(time.thread_time)  # of this thread: others' work does not count
+    seconds = staticmethod(clock_of(1))  # of this thread: others' work does not count
 
     def write(self, block: Array) -> Array:
         """A copy of its own."""
@@ -55,7 +55,7 @@ class MemoryBlocks:
 class FileBlocks:
     """Blocks in files without names, which the system keeps in its page cache."""
 
-    seconds = staticmethod(time.thread_time)
+    seconds = staticmethod(clock_of(1))
 
     def __init__(self) -> None:
         self.buffer = np.empty(0, np.float32)  # of every read, so that none waits for new pages of memory

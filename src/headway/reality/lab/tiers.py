@@ -27,13 +27,13 @@ from headway.laws.tiers import hit_share, mean_hold_s, measured_s_per_token
 from headway.models.totals import kv_bytes_per_token, total_params
 from headway.reality.lab import tier_prices
 from headway.reality.lab.clock import REAL, Clock
-from headway.reality.lab.decoder import Decoder, random_decoder
+from headway.reality.lab.decoder import Decoder, KeyValueCache, random_decoder
 from headway.reality.lab.experiment import WIDEST, Calibration, Child, PredictedPoint, Say, calibrated
 from headway.reality.lab.shape import model_of
 from headway.reality.lab.tier_setup import TierSetup
 from headway.reality.lab.tier_store import NAMES, TierStore, fill, tiers
 from headway.reality.lab.tier_traffic import ARRIVALS, TURN, TURNS, ReuseDraw, Visit, reuse_draw, visits
-from headway.reality.measure.timing import QUIET
+from headway.reality.measure.timing import QUIET, clock_of
 
 HITS, BYTES, LOAD, AGAIN, SAVED, BREAK_EVEN = "hits", "bytes in tier", "load of a token", "a token again", "time saved", "break-even hold"
 CONVERSATIONS, QUICK = 200, 40
@@ -91,13 +91,13 @@ def calibrate(setup: TierSetup, child: Child) -> Calibration:
 
 def calibration(setup: TierSetup) -> dict[str, Any]:
     """Seconds of a token by length and round: made, and loaded from each tier after the decoder worked, as in the traffic."""
-    decoder, draw, kinds = random_decoder(setup.shape, setup.seed), np.random.default_rng(setup.seed), tiers(setup.throttle)[:2]
-    cache, late = decoder.cache(1, max(LENGTHS)), list[Second]()
+    work, kinds = prefill_work(setup), tiers(setup.throttle)[:2]
+    cache, late = work.decoder.cache(1, max(LENGTHS)), list[Second]()
     prefills: list[list[Second]] = [[] for _ in LENGTHS]
     blocks = list[tuple[int, tuple[int, ...], list[Any]]]()
     for _ in range(ROUNDS):
         for length, times in zip(LENGTHS, prefills, strict=True):
-            times.append(_prefill_s(decoder, cache, length, draw) / length)
+            times.append(work.seconds(cache, length) / length)
             block = np.stack((cache.keys[:, 0, :, :length], cache.values[:, 0, :, :length]))
             blocks.append((length, block.shape, [tier.write(block) for tier in kinds]))
         due = REAL.now() + min(LENGTHS) * float(token_bytes(setup)) / setup.throttle
@@ -107,7 +107,7 @@ def calibration(setup: TierSetup) -> dict[str, Any]:
     sweep = np.zeros(SWEEP, np.uint8)
     for number, (length, shape, handles) in enumerate(blocks):
         sweep.fill(number)  # so that no processor's cache holds a block, nor the memory that it is read into
-        _prefill_s(decoder, cache, min(LENGTHS), draw)
+        work.seconds(cache, min(LENGTHS))
         for tier, handle, times in zip(kinds, handles, loads, strict=True):
             begin = tier.seconds()
             fill(cache, tier.read(handle, shape))
@@ -116,13 +116,26 @@ def calibration(setup: TierSetup) -> dict[str, Any]:
     return {"prefills": prefills, "loads": loads, "late_s": statistics.median(late)}
 
 
-def _prefill_s(decoder: Decoder, cache: Any, length: int, draw: np.random.Generator, before: int = 0) -> Second:
-    """Processor seconds of so many new tokens after those that are held."""
-    cache.lengths[0] = before
-    tokens = draw.integers(decoder.shape.vocab, size=(1, length))
-    begin = time.process_time()
-    decoder.step(tokens, cache)
-    return time.process_time() - begin
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillWork:
+    """Prefills of random tokens, timed by the processor where there is one thread."""
+
+    setup: TierSetup
+    decoder: Decoder
+    draw: np.random.Generator
+
+    def seconds(self, cache: KeyValueCache, length: int, before: int = 0) -> Second:
+        """Seconds of so many new tokens after those that the cache holds."""
+        cache.lengths[0] = before
+        tokens, clock = self.draw.integers(self.setup.shape.vocab, size=(1, length)), clock_of(self.setup.threads)
+        begin = clock()
+        self.decoder.step(tokens, cache)
+        return clock() - begin
+
+
+def prefill_work(setup: TierSetup) -> PrefillWork:
+    """Of the decoder of a setup."""
+    return PrefillWork(setup=setup, decoder=random_decoder(setup.shape, setup.seed), draw=np.random.default_rng(setup.seed))
 
 
 # -- predicted --------------------------------------------------------------------------------------------------------------------
@@ -221,7 +234,7 @@ class TierRun:
     """A store under traffic, as far as it has come."""
 
     setup: TierSetup
-    decoder: Decoder
+    work: PrefillWork
     store: TierStore
     again: list[Second] = field(default_factory=list)  # a token, of each conversation that was made again
     returns: int = 0
@@ -230,14 +243,14 @@ class TierRun:
     busy_s: Second = 0.0
     wall_s: Second = 0.0
 
-    def serve(self, visit: Visit, cache: Any, draw: np.random.Generator) -> None:
+    def serve(self, visit: Visit, cache: KeyValueCache) -> None:
         """A turn: what is held is loaded, or all of it made again, then the new tokens; the cache is kept."""
         old = visit.tokens - TURN
         cache.lengths[0] = 0
         tier = self.store.load(visit.conversation, cache, visit.moment) if old else None
         new = visit.tokens if tier is None else TURN
         wall = time.perf_counter()
-        seconds = _prefill_s(self.decoder, cache, new, draw, visit.tokens - new)
+        seconds = self.work.seconds(cache, new, visit.tokens - new)
         self.wall_s, self.busy_s = self.wall_s + time.perf_counter() - wall, self.busy_s + seconds
         self.computed_tokens += new
         if old:
@@ -278,20 +291,18 @@ def error_of_share(share: float, count: int) -> float:
 def measure(setup: TierSetup, plan: Sequence[Mapping[str, Any]], say: Say, clock: Clock = REAL) -> dict[str, Any]:
     """The traffic through the store; then every cache that is left to the end of its lives, and one made again where none was."""
     begun = time.perf_counter()
-    run = TierRun(
-        setup=setup, decoder=random_decoder(setup.shape, setup.seed), store=TierStore(tiers=tiers(setup.throttle, clock), lives=setup.ttl)
-    )
-    draw, cache = np.random.default_rng(setup.seed), run.decoder.cache(1, TURNS * TURN)
+    run = TierRun(setup=setup, work=prefill_work(setup), store=TierStore(tiers=tiers(setup.throttle, clock), lives=setup.ttl))
+    cache = run.work.decoder.cache(1, TURNS * TURN)
     events = visits(conversations(setup), setup.pause, setup.seed)
     expect(len(events))
     for number, visit in enumerate(events):
-        run.serve(visit, cache, draw)
+        run.serve(visit, cache)
         tick(1)
         if number % (len(events) // REPORTS) == 0:
             _say_points(run, plan, say)
     run.store.age(float("inf"))
     if not run.again:
-        run.again = [_prefill_s(run.decoder, cache, TURNS * TURN, draw) / (TURNS * TURN) for _ in range(3)]
+        run.again = [run.work.seconds(cache, TURNS * TURN) / (TURNS * TURN) for _ in range(3)]
     _say_points(run, plan, say)
     again, slow = statistics.median(run.again), run.store.uses[-1].loads
     return {
