@@ -100,24 +100,22 @@ def micro_batches(setup: RackSetup) -> tuple[int, ...]:
 
 
 def calibrate(setup: RackSetup, child: Child) -> Calibration:
-    """Links and equal work, measured by workers without a decoder; to which experts the decoder sends its tokens."""
+    """Links and layers, measured by workers without the decoder; to which experts the decoder sends its tokens."""
     if cores() < WORKERS:
         note(f"{WORKERS} workers share {cores()} cores: their work counts by processor time, as if each had a core of its own")
     return child(CHILD, {"experiment": "rack", "job": "calibrate", "setup": asdict(setup)}, setup.threads)
 
 
 def calibration(setup: RackSetup) -> dict[str, Any]:
-    """The pace of links and how late throttles let go, the scatter of equal work, and the routing of the decoder in one process."""
+    """The pace of links and how late throttles let go, the scatter of like layers, and the routing of the decoder in one process."""
     shape, tokens = setup.shape, setup.sequences
-    parts = params_by_part(model_of(shape))
-    layer = parts["mixers"] + parts["dense_ffn_shared_experts_and_routers"] + parts["routed_experts"] * shape.per_token / shape.experts
-    work = tokens // MICRO, round(layer / shape.layers / (3 * shape.hidden))  # multiplies as often as a stage, in one gated MLP
     rows = tokens * shape.per_token // PER_RACK
 
     def probe(racks: int, rate: float) -> list[LinkProbeRun]:
         ranks = tuple(range(racks * PER_RACK))
         plan = LinkPlan(ranks=ranks, per_rack=PER_RACK, slots=1, rows=rows // racks, row=shape.hidden, rate=rate)
-        workers.hold({rank: LinkProbe(plan=plan, place=rank, tokens=tokens, work=work, seed=setup.seed) for rank in ranks})
+        kind = {"shape": shape, "tokens": tokens, "micro_batch": tokens // MICRO, "context": setup.context, "seed": setup.seed}
+        workers.hold({rank: LinkProbe(plan=plan, place=rank, **kind) for rank in ranks})
         runs = list(workers.run(dict.fromkeys(ranks, QUICK_PROBES if setup.quick else PROBES)).values())
         tick(1)
         return runs
@@ -303,7 +301,7 @@ def _predict_pipeline(setup: RackSetup, calibration: Calibration) -> Iterator[Pr
 
 
 def draw_idle(calibration: Calibration, micro_batches: int, hop: Byte, seed: int) -> Array:
-    """Idle shares of pipelines whose stages take what equal work took some of the workers, and whose hops what copies did."""
+    """Idle shares of pipelines whose stages take what like layers took some of the workers, and whose hops what copies did."""
     draw, work_s = np.random.default_rng(seed), np.array(calibration["work_s"])
     workers = np.array([draw.permutation(len(work_s))[: max(STAGES)] for _ in range(DRAWS)])
     turns = draw.integers(work_s.shape[1], size=(micro_batches, DRAWS, max(STAGES)))

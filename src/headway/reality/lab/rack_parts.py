@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.core.units import Byte, Second
-from headway.reality.lab.decoder import Array, Decoder, KeyValueCache, LayerWeights, choose, expert_outputs, gated, mixture, normed
-from headway.reality.lab.links import WORD, Burst, Letter, LinkPlan, Links
+from headway.reality.lab.decoder import Array, Decoder, KeyValueCache, LayerWeights, choose, expert_outputs, mixture, normed, random_decoder
+from headway.reality.lab.links import FORM, WORD, Burst, Letter, LinkPlan, Links
+from headway.reality.lab.shape import LabShape
 from headway.reality.lab.workers import WorkerDesk
 
 EMPTY = np.empty(0)
@@ -155,25 +156,27 @@ class LinkProbeRun(NamedTuple):
     """What a worker measured of its links and its processor."""
 
     bursts: Sequence[Burst]
-    work_s: Sequence[Second]  # of equal pieces of work
+    work_s: Sequence[Second]  # of a layer
 
 
 @dataclass(kw_only=True)
 class LinkProbe:
-    """Exchanges of random rows between all, and equal work between them, as much of it as a layer: no decoder."""
+    """Exchanges of random rows between all, and between them a layer that is like those of the decoder, but none of them."""
 
     plan: LinkPlan
     place: int
+    shape: LabShape
     tokens: int  # of this worker
-    work: tuple[int, int]  # tokens and inner width of a gated MLP
+    micro_batch: int  # of them, those that pass the layer
+    context: int
     seed: int
 
     def run(self, desk: WorkerDesk, request: int) -> LinkProbeRun:
         """So many exchanges, there and back, the first of which warms up."""
         plan, draw, workers = self.plan, np.random.default_rng((self.seed, self.place)), len(self.plan.ranks)
-        (batch, width), hidden = self.work, plan.row
-        inwards, outwards = draw.standard_normal((hidden, 2 * width)), draw.standard_normal((width, hidden))
-        x, scale = draw.standard_normal((self.tokens, hidden)), draw.standard_normal(hidden)
+        layer = random_decoder(replace(self.shape, layers=1, vocab=2), int(draw.integers(2**31)), FORM)
+        cache = layer.cache(self.micro_batch, self.context, self.context - 1, self.seed)
+        x, scale = draw.standard_normal((self.tokens, plan.row)), draw.standard_normal(plan.row)
         colleagues = [place for place in range(workers) if place != self.place]
         times, links = list[Second](), Links(plan=plan, desk=desk, place=self.place)
         for turn in range(request + 1):
@@ -181,15 +184,15 @@ class LinkProbe:
                 links.bursts.clear()
                 times.clear()
             begin = time.thread_time()
-            gated(x[:batch], inwards, outwards)
+            layer.through(x[: self.micro_batch], cache)
             times.append(time.thread_time() - begin)
+            cache.lengths[:] = self.context - 1
             fresh, rows_out = normed(x, scale), draw.integers(self.tokens, size=(workers, plan.rows))
             links.meet()
             links.send(fresh, [Letter(place, rows_out[place]) for place in colleagues])
-            inputs = np.concatenate([links.receive(place)[0] for place in colleagues])
-            outputs = inputs * scale
-            links.meet()
+            outputs = np.concatenate([links.receive(place)[0] for place in colleagues]) * scale
             blocks = np.split(np.arange(len(outputs)), len(colleagues))
+            links.meet()
             links.send(outputs, [Letter(place, rows) for place, rows in zip(colleagues, blocks, strict=True)])
-            inputs = np.concatenate([links.receive(place)[0] for place in colleagues])
+            np.concatenate([links.receive(place)[0] for place in colleagues])
         return LinkProbeRun(links.bursts, times)
