@@ -102,6 +102,11 @@ def test_law__amounts_and_counts_of_groups_have_a_least_value(cli: Cli) -> None:
         answer = cli(f"law {values}")
         assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), values
     assert cli.rows("law magnitude value=-3")[0]["result"] == 3
+    for chips, notes in ((4, 0), (4.5, 1)):  # 32 and 36 chips of 8 shards
+        document = cli.json(f"law array_copies shards=8 --for chips --so-that {chips}")
+        assert document["rows"][0]["solution"] == pytest.approx(8 * chips) and len(document["notes"]) == notes
+    with pytest.raises(hw.HeadwayError, match="wants chips % shards == 0"):
+        hw.law("array_copies", chips=4, shards=0)
     with pytest.raises(hw.HeadwayError, match="wants chips % shards == 0"):
         hw.law("array_copies", chips=[4, 16], shards=8)
 

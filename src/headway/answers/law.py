@@ -78,6 +78,7 @@ def _results(law: Any, args: LawQuestion) -> output.Answer:
     for point in points:
         try:
             inputs = call.completed(point)
+            call.check(inputs)
             results.append(call.result(inputs))
             defined.append(inputs)
         except BadValue as error:
@@ -127,10 +128,21 @@ def _solved(law: Any, args: LawQuestion) -> output.Answer:
     def solved_cell(row: Mapping[str, Any], key: str) -> Any:
         return computed(table.tree(place_of(row, rows), key) if key == "result" else row[key], key)
 
-    listing = Listing(rows, call.notes, tree=solved_cell)
+    listing = Listing(rows, (*call.notes, *_unmet(call, name, rows)), tree=solved_cell)
     headline = words.crossing(law, name, unit, rows) if solution.crossings else solution.sentence.replace("result", law.name)
     columns = words.columns(law, call) | {name: words.argument(law, name, unit)} | words.SOLVED
     return output.Answer(listing, words.solved(law, call, rows, headline), columns=columns)
+
+
+def _unmet(call: Any, name: str, rows: list[dict[str, Any]]) -> list[str]:
+    """What the law needs and a solution does not meet: the search itself looks everywhere."""
+    texts = []
+    for value in (float(f"{row['solution']:.9g}") for row in rows if row.get("solution") is not None):
+        try:
+            call.check(call.completed({**call.points()[0], name: value}))
+        except BadValue as error:
+            texts.append(str(error))
+    return texts
 
 
 def _range(text: str, unit: str, name: str) -> tuple[float, float]:

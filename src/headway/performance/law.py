@@ -58,6 +58,11 @@ class LawCall:
         """Value of the law at a completed point."""
         return evaluate(self.law, {name: inputs[name] for name in arguments_of(self.law)})
 
+    def check(self, inputs: Mapping[str, Any]) -> None:
+        """BadValue where a completed point does not meet what the law, or one that gives its arguments, needs."""
+        for law in (*(step.law for step in self.steps), self.law):
+            check_needs(law, {name: inputs[name] for name in arguments_of(law)})
+
     def hints(self) -> dict[str, Any]:
         """Annotations of every argument, of this law and of those that give its own, and of the result."""
         return {name: hint for law in (*(step.law for step in self.steps), self.law) for name, hint in hints_of(law).items()}
@@ -141,7 +146,6 @@ def _constants(law: Law) -> dict[str, Any]:
 def evaluate(law: Law, inputs: Mapping[str, Any]) -> Any:
     """Value of a law, recorded so that it explains itself; an error in one line where the law is not defined."""
     try:
-        _check_needs(law, inputs)
         with record():
             value = getattr(sys.modules[law.run.__module__], law.name, law.run)(**inputs)
     except (ArithmeticError, ValueError, TypeError, IndexError, KeyError) as error:
@@ -153,9 +157,12 @@ def evaluate(law: Law, inputs: Mapping[str, Any]) -> Any:
     return value
 
 
-def _check_needs(law: Law, inputs: Mapping[str, Any]) -> None:
+def check_needs(law: Law, inputs: Mapping[str, Any]) -> None:
     """BadValue where the inputs of a law do not meet what it needs."""
-    met = eval(f"({law.needs},)", {}, dict(inputs)) if law.needs else ()
+    try:
+        met = eval(f"({law.needs},)", {}, dict(inputs)) if law.needs else ()
+    except ZeroDivisionError:
+        met = (False,)
     if not all(condition.all() if hasattr(condition, "all") else condition for condition in met):
         raise BadValue(law.name, _spelled(inputs), law.needs)
 
@@ -190,10 +197,9 @@ def law(name: str, /, **arguments: Any) -> Any:
 def _broadcast(law: Law, inputs: Mapping[str, Any]) -> Any:
     """Value of a law for its own among these inputs, lists as arrays."""
     values = {name: inputs[name] for name in arguments_of(law)}
-    if not any(isinstance(value, list) or hasattr(value, "__array__") for value in values.values()):
-        return evaluate(law, values)
-    import numpy as np
+    if any(isinstance(value, list) for value in values.values()):
+        import numpy as np
 
-    arrays = {key: np.array(value) if isinstance(value, list) else value for key, value in values.items()}
-    _check_needs(law, arrays)
-    return law.run(**arrays)
+        values = {key: np.array(value) if isinstance(value, list) else value for key, value in values.items()}
+    check_needs(law, values)
+    return law.run(**values) if any(hasattr(value, "__array__") for value in values.values()) else evaluate(law, values)

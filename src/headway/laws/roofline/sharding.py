@@ -64,7 +64,7 @@ def stationary_1d_bytes(hidden: Number, element: BytePerToken) -> BytePerToken:
 
 @formula(
     source=POPE + ".2: 2D weight-stationary, 2 B L (E / X + F / Y) at the best X Y = n, which is 8 B L E / sqrt(n) where F = 4 E",
-    needs="chips > intermediate / hidden, chips > hidden / intermediate",
+    needs="chips * hidden > intermediate, chips * intermediate > hidden",
 )
 def stationary_2d_bytes(hidden: Number, intermediate: Number, chips: Number, element: BytePerToken) -> BytePerToken:
     """Bytes per token that a chip sends for a layer split along both widths (2D weight-stationary), at the best shape of the mesh.
