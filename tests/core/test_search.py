@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -26,6 +27,13 @@ def test_index__is_what_the_package_says() -> None:
     tool = [sys.executable, ROOT / "tools" / "search_index.py", "--check"]
     process = subprocess.run(tool, env={"PYTHONPATH": str(SOURCE.parent)}, check=False, capture_output=True, text=True)
     assert process.returncode == 0, process.stdout + process.stderr
+
+
+def test_aliases__are_of_what_there_is() -> None:
+    aliases = tomllib.loads((SOURCE / "data" / "search" / "aliases.toml").read_text(encoding="utf-8"))
+    assert {kind: set(of_kind) - {page.name for page in search.pages((kind,))} for kind, of_kind in aliases.items()} == {
+        "law": set(), "verb": set(), "claim": set()
+    }  # fmt: skip
 
 
 def test_best__right_law_claim_or_verb_in_the_first_three() -> None:
