@@ -49,7 +49,7 @@ SecondVerdicts = Mapping[str, SecondVerdict]  # by claim
 def second_verdicts(paths: Sequence[str]) -> SecondVerdicts:
     """Verdicts by claim, of saved runs and of folders of them."""
     runs: dict[str, list[ClaimRun]] = {}
-    for file in dict.fromkeys(file.resolve() for path in paths for file in _files(Path(path))):
+    for file in {file.resolve(): file for path in paths for file in _files(Path(path))}.values():  # one that is named twice counts once
         for claim_id, run in _of_file(file):
             runs.setdefault(claim_id, []).append(run)
     return {claim_id: _joint(tuple(of_claim)) for claim_id, of_claim in runs.items()}

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue
+from headway.core.notes import note
 from headway.core.progress import expect, tick
 from headway.core.quantity import known
 from headway.core.trace import record
@@ -36,7 +37,7 @@ from headway.reality.lab.tier_traffic import ARRIVALS, TURN, TURNS, ReuseDraw, V
 from headway.reality.measure.timing import QUIET, clock_of
 
 HITS, BYTES, LOAD, AGAIN, SAVED, BREAK_EVEN = "hits", "bytes in tier", "load of a token", "a token again", "time saved", "break-even hold"
-CONVERSATIONS, QUICK = 200, 40
+CONVERSATIONS, QUICK = 150, 40
 DRAWS = 1000  # traffics whose spread is the interval of so many conversations
 ENDS = (0.025, 0.975)  # of that spread
 LENGTHS = (144, 400)  # tokens that the machine is measured with: unlike those of any conversation
@@ -144,6 +145,8 @@ def prefill_work(setup: TierSetup) -> PrefillWork:
 def predict(setup: TierSetup, calibration: Calibration) -> Iterator[PredictedPoint]:
     """What each time to live finds and holds, what a load and a prefill take, what the store saves, and the break-even hold."""
     count, kv = conversations(setup), token_bytes(setup)
+    if setup.machine_price == TierSetup().machine_price:
+        note(f"this machine is taken to cost {show(setup.machine_price, 'USD/s')}: --machine-price")
     draws = [reuse_draw(count, setup.pause, setup.ttl, seed) for seed in range(DRAWS)]
     pauses = [known(pause, "pause", "s", "input", "the experiment") for pause in setup.pause]
     lives = [known(ttl, "ttl", "s", "input", "the experiment") for ttl in setup.ttl]
