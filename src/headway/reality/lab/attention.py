@@ -128,19 +128,24 @@ def apart(tokens: Token, predicted: Sequence[int] = (), least: Token = 0) -> int
 
 def calibration(setup: AttentionSetup) -> dict[str, Any]:
     """The times of every way to read that a pattern of the setup takes."""
-    lengths = {context: apart(context, setup.context) for context in setup.context}
+    lengths = {(text, context): _length(look, context, setup.context) for text, look in looks(setup).items() for context in setup.context}
     index = Index(*np.random.default_rng(setup.seed).standard_normal((2, WIDTH, setup.index_width), np.float32))
     store, clock = planted(max(lengths.values()), index, setup.seed + 1), clock_of(setup.threads)
     times = dict[tuple[str, int], ReadTime]()
     for text, look in looks(setup).items():
-        few = _read_times(text, _smaller(look, FEW), store, apart(0, least=_least(look)), clock)
+        few = _read_times(text, _smaller(look, 0.5, FEW), store, apart(0, least=_least(look)), clock)
         for context in setup.context:
-            length = apart(min(context, look.cap_tokens) if look.name == "window" else context, setup.context, _least(look))
-            smaller = _smaller(look, length)
+            length = lengths[text, context]
+            smaller = _smaller(look, min(1.0, look.cap_tokens / context), length)
             for way, (seconds, size) in _read_times(text, smaller, store, length, clock).items():
                 entry = ReadTime(way=way, cached=length, bytes=size, seconds=seconds, fixed=few[way][0])
                 times.setdefault((way, length), entry)
     return {"times": [asdict(entry) for entry in times.values()]}
+
+
+def _length(look: AttentionPattern, context: int, predicted: Sequence[int]) -> int:
+    """Tokens with which a pattern is measured for a context."""
+    return apart(min(context, look.cap_tokens) if look.name == "window" else context, predicted, _least(look))
 
 
 def _least(look: AttentionPattern) -> float:
@@ -148,9 +153,9 @@ def _least(look: AttentionPattern) -> float:
     return look.sqrt_tokens if look.name == "sqrt" else 0
 
 
-def _smaller(look: AttentionPattern, length: int) -> AttentionPattern:
-    """A top-k that picks some of so many tokens; other patterns as they are."""
-    return replace(look, cap_tokens=min(apart(look.cap_tokens), length // 2)) if look.name == "topk" else look
+def _smaller(look: AttentionPattern, share: float, length: int) -> AttentionPattern:
+    """A top-k that picks this share of so many tokens; other patterns as they are."""
+    return replace(look, cap_tokens=max(1, round(share * length))) if look.name == "topk" else look
 
 
 def _read_times(text: str, look: AttentionPattern, store: FactStore, context: int, clock: Clock) -> dict[str, tuple[Second, int]]:
