@@ -44,10 +44,10 @@ def below(run: LabRun, rows: Sequence[Row]) -> list[str]:
 
 def panels(run: LabRun, rows: Sequence[Row]) -> list[list[plot.Plot]]:
     """Memory by depth, counted and of the whole process, a line for each way."""
-    weighed = [row for row in rows if row["unit"] == "byte"]
-    x = scale.AxisScale("layers", [row["at"] for row in weighed], room=0.05, base=2)
-    counted = lines(weighed, ACTIVATIONS, "activations held between the passes", x, log=True)
-    return [[counted], [lines(weighed, PEAK, "peak memory of the process, beyond its weights", x, log=True)]]
+    sizes = [row for row in rows if row["unit"] == "byte"]
+    x = scale.AxisScale("layers", [row["at"] for row in sizes], room=0.05, base=2)
+    between = lines(sizes, ACTIVATIONS, "activations held between the passes", x, log=True)
+    return [[between], [lines(sizes, PEAK, "peak memory of the process, beyond its weights", x, log=True)]]
 
 
 def _along(rows: Sequence[Row], quantity: str) -> dict[float, float]:
