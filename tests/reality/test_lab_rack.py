@@ -119,7 +119,7 @@ def test_no_two_points_are_alike_and_no_interval_is_wider_than_a_factor_of_two()
 
 
 @pytest.mark.parametrize(("change", "flag"), [
-    ({"sequences": 3}, "--sequences"), ({"threads": 2}, "--threads"), ({"sequences": 32}, "--vocab"),
+    ({"sequences": 3}, "--sequences"), ({"sequences": 2}, "--sequences"), ({"threads": 2}, "--threads"), ({"sequences": 32}, "--vocab"),
     ({"shape": dataclasses.replace(SHAPE, experts=12)}, "--experts"), ({"shape": dataclasses.replace(SHAPE, layers=6)}, "--layers"),
 ])  # fmt: skip
 def test_what_workers_cannot_share_out_is_refused(change, flag):

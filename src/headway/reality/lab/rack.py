@@ -72,8 +72,9 @@ def fitted(setup: RackSetup) -> RackSetup:
         raise BadValue("--experts", shape.experts, f"a multiple of {WORKERS}, as many to each worker")
     if shape.layers % max(STAGES):
         raise BadValue("--layers", shape.layers, f"a multiple of {max(STAGES)}, as many to each stage")
-    if setup.sequences % MICRO:
-        raise BadValue("--sequences", setup.sequences, f"a multiple of {MICRO}, the micro-batches of a worker's sequences")
+    if setup.sequences % MICRO or setup.sequences * shape.per_token < WORKERS:
+        want = f"a multiple of {MICRO}, the micro-batches of a worker's sequences, and enough copies of tokens for {WORKERS} workers"
+        raise BadValue("--sequences", setup.sequences, want)
     if shape.vocab < batch:
         raise BadValue("--vocab", shape.vocab, f"at least {batch}, so that the {batch} sequences have tokens that differ")
     if setup.threads > 1:
