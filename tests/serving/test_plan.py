@@ -30,7 +30,7 @@ from support.cases import FLAT, STEP_MODELS
 from support.one_pool import plan
 
 CHAT = Load(prompt=8000, output=1000)
-PROBLEMS = 24
+PROBLEMS = 20
 
 
 # -- brute force ----------------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_frontier__at_a_rate_each_layout_once() -> None:
 
 
 def test_frontier__dominated_by_no_candidate() -> None:
-    for seed in range(12):
+    for seed in range(8):
         rng = random.Random(1000 + seed)
         load = Load(prompt=1000, output=200)
         model = small_model(rng)
