@@ -7,7 +7,9 @@ import math
 import os
 import random
 import shlex
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from headway.reality.lab.shape import LabShape
 from headway.reality.lab.tier_setup import TierSetup
 from headway.reality.lab.tier_store import FileBlocks, MemoryBlocks, SlowFileBlocks, TierStore, fill
 from headway.reality.lab.tier_traffic import ARRIVALS, TURN, TURNS, reuse_draw, visits
+from headway.report.lab import tiers as words
 from support.command import Cli
 from support.virtual_clock import VirtualClock
 
@@ -175,3 +178,18 @@ def test_an_unlike_price_of_the_machine_moves_the_break_even_alone():
     usual, dear = values(SETUP), values(dataclasses.replace(SETUP, machine_price=SETUP.machine_price * 2))
     (key,) = {key for key in usual if usual[key] != dear[key]}
     assert key == (tiers.BREAK_EVEN, SETUP.ttl[0]) and dear[key] == pytest.approx(2 * usual[key], rel=1e-3)
+
+
+def test_words_of_a_run_name_hits_drain_times_and_the_question_to_cache():
+    def child(module: str, request: Mapping[str, Any], threads: int, hear: Callable[[Any], None] = lambda part: None) -> dict[str, Any]:
+        return CALIBRATION if request["job"] == "calibrate" else tiers.measure(SETUP, request["plan"], hear, VirtualClock())
+
+    about = {"date": "2026-11-27", "machine": "a machine", "noise": frame.Noise(load=0.0, cores=2)}
+    run = frame.run(TIERS, SETUP, about, lambda document: None, child)
+    rows = [
+        {"quantity": point.quantity, "at": point.at, "measured": run.points[place].value} for place, point in enumerate(run.predictions)
+    ]
+    found, _ = replayed(SETUP)
+    assert f"{(found[0] + found[1]) / sum(found):.0%} within 5 min" in words.headline(run, rows)
+    ran, drains, _, asked = words.below(run, rows)
+    assert f"memory {found[0]} loads" in ran and "memory in" in drains and "headway cache --kv-bytes" in asked

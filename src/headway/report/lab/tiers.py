@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headway.core.listing import format_value
 from headway.core.units import Second, UsdPerMtok, show
 from headway.laws.economics.cost import MILLION
+from headway.laws.roofline.balance import drain_s
 from headway.reality.lab.tier_prices import DEVICES, command, sheet
 from headway.reality.lab.tier_store import NAMES
 from headway.reality.lab.tiers import token_bytes
@@ -45,8 +46,14 @@ def below(run: LabRun, rows: Sequence[Row]) -> list[str]:
     prices, rate = sheet(setup.ttl, facts, kv, setup.machine_price), show(setup.machine_price, "USD/s")
     again = format_value(facts["again_s"] * setup.machine_price * MILLION, "USD/Mtok")
     holds = ", ".join(f"{show(price.live, 's')} in {price.cheapest}" for price in prices)
+    points = {(row["quantity"], row["at"]): row["measured"] for row in rows}
+    drains = ", ".join(
+        f"{name} in {format_value(drain_s(points['bytes in tier', ttl], kv / points['load of a token', ttl]), 's')}"
+        for name, ttl in zip(NAMES, setup.ttl, strict=True) if ("load of a token", ttl) in points
+    )  # fmt: skip
     return [
         ran,
+        f"All that a tier holds on the mean is read once (its drain time, KT-05) from {drains}.",
         f"Prices per Mtok that recover its cost (machine {rate}, devices as the catalogue's {', '.join(DEVICES)}): {again} to compute; "
         + _price_text([(price.live, price.write, price.hit) for price in prices]),
         f"headway cache, each hold to its very end: {_price_text([(price.live, price.cache_write, price.cache_hit) for price in prices])}; "
