@@ -19,7 +19,7 @@ from headway.core.listing import Listing, clean, computed, format_value, place_o
 from headway.core.quantity import known
 from headway.core.question import from_words
 from headway.evidence import claims as ledger
-from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.claims.claim import BOUND, PREDICTION, Claim, claims
 from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.claims.second_verdict import SecondVerdicts, second_verdicts
 from headway.evidence.lecture import chapters as lecture
@@ -112,7 +112,10 @@ def _counts(rows: list[dict[str, Any]], measurements: SecondVerdicts) -> output.
     titles = ", ".join(f"{group}: {title}" for group, title in dict.fromkeys((row["group"], claims()[row["id"]].title) for row in rows))
     headline = f"{len(rows)} claims of the lecture: {counts}" if rows else "no claim of the lecture is left"
     view = [key for key in VIEW if rows and key in rows[0]]
-    return output.Summary(headline, view, [titles, *words.counts_here([row["id"] for row in rows], measurements)] if rows else [])
+    people = [{key: row[key] for key in view} | ({"recomputed": words.interval(row["parts"])} if row["basis"] in (BOUND, PREDICTION) else {})
+              for row in rows]  # fmt: skip
+    after = [titles, *words.counts_here([row["id"] for row in rows], measurements)] if rows else []
+    return output.Summary(headline, view, after, Listing(people))
 
 
 def _tree(row: Mapping[str, Any], key: str) -> Any:

@@ -54,9 +54,12 @@ def errors_between(share: Number, count: Number, other_share: Number, other_coun
 
 @formula(source="growth^(years) = factor, at the growth of a known span")
 def years_of_growth(factor: Number, growth: Number, years: Number) -> Number:
-    """Years until a quantity has grown by a factor, where `years` brought `growth` (H100 to B200: 2.39 in two years).
+    """Years until a quantity has grown by a factor, where `years` brought `growth`; infinite where it does not grow.
 
-    >>> round(float(years_of_growth(500, 8 / 3.35, 2)), 1)
+    >>> round(float(years_of_growth(500, 8 / 3.35, 2)), 1)  # as bandwidth grew from H100 to B200
     14.3
+    >>> float(years_of_growth(500, 0.9, 2))
+    inf
     """
-    return years * np.log(factor) / np.log(growth)
+    reaches = (growth > 1) | (factor <= 1)
+    return np.where(reaches, years * np.log(factor) / np.log(np.where(growth > 1, growth, 2.0)), np.inf)

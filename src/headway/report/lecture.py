@@ -13,8 +13,8 @@ from headway.core.listing import Listing, format_value
 from headway.core.quantity import Sourced
 from headway.core.trace import Call, Traced
 from headway.evidence import claims as ledger
-from headway.evidence.claims.claim import KINDS, LAW, Claim, claims
-from headway.evidence.claims.rows import ClaimRow
+from headway.evidence.claims.claim import ENDS, KINDS, LAW, Claim, claims
+from headway.evidence.claims.rows import ClaimRow, range_text
 from headway.evidence.claims.second_verdict import SecondVerdicts
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.chapters import Chapter, DisputedPoint, claim_rows, statement
@@ -181,7 +181,6 @@ def here_fields(claim_id: str, measurements: SecondVerdicts) -> dict[str, Any]:
 CLAIM_VIEW = ("figure", "stated", "by_hand", "recomputed", "today", "verdict")
 EXACT = 1e-9  # relative, of the claims that are algebra
 MOST_LAWS = 40  # lines of laws; a prediction by the step model has hundreds
-OPEN_END = 1e9  # upper end from which a claim's range counts as open
 
 
 def claim_page(row: dict[str, Any]) -> Summary:
@@ -202,6 +201,8 @@ def headline(claim: Claim, row: dict[str, Any]) -> str:
     if part is None:
         return f"{start}: {KINDS[claim.kind]}"
     value, beside = format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
+    if part["name"].endswith(ENDS):
+        return f"{start}: {part['name'].rpartition(', ')[0]} is {interval(row['parts'])}, {beside}"
     other_verdicts = [other_part["verdict"] for other_part in row["parts"] if other_part["verdict"] and other_part is not part]
     more = ", ".join(f"{other_verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(other_verdicts))
     further = f"; others: {more}" if more else ""
@@ -210,26 +211,23 @@ def headline(claim: Claim, row: dict[str, Any]) -> str:
     return f"{start}: {part['name']} is {value}, {beside}{further}"
 
 
+def interval(parts: Sequence[dict[str, Any]]) -> str:
+    """Ends of a bound or of a prediction, which are its first two figures."""
+    return range_text((parts[0]["recomputed"], parts[1]["recomputed"]), parts[0]["unit"])
+
+
 def _claimed_value(claim: Claim, part: dict[str, Any]) -> str:
     if part["name"] in claim.ranges:
-        return f"claimed {_range(claim, part)}"
+        return f"claimed {range_text(claim.ranges[part['name']], part['unit'])}"
     if part["stated"] is not None:
         return f"stated {format_value(part['stated'], part['unit'])}"
     return f"worked out by hand {format_value(part['reference'], part['unit'])}"
 
 
-def _range(claim: Claim, part: dict[str, Any]) -> str:
-    low, high = claim.ranges[part["name"]]
-    least, most = (format_value(end, part["unit"]) for end in (low, high))
-    if high >= OPEN_END * max(1.0, low):
-        return f"at least {least}"
-    return f"at most {most}" if low == 0 else f"{least} .. {most}"
-
-
 def _figure(claim: Claim, part: dict[str, Any]) -> dict[str, str]:
     lecture, by_hand, recomputed, today = (format_value(part[key], part["unit"]) for key in ("stated", "reference", "recomputed", "today"))
-    if part["name"] in claim.ranges:
-        lecture = _range(claim, part)
+    if (ends := claim.range_of(part["name"])) is not None:
+        lecture = range_text(ends, part["unit"])
     verdict = part["verdict"] or "not judged"
     return {"figure": part["name"], "stated": lecture, "by_hand": by_hand, "recomputed": recomputed, "today": today, "verdict": verdict}
 
@@ -242,7 +240,7 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
         yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
         yield from (f"measured on your machine by: headway lab {entry.name} ({entry.title})" for entry in experiments_of(row["id"]))
     yield from _lines_here(row)
-    if any(part["verdict"] and part["name"] not in claim.ranges for part in row["parts"]):
+    if any(part["verdict"] and claim.range_of(part["name"]) is None for part in row["parts"]):
         yield f"tolerance: {claim.tolerance}"
     if row["parts"] and claim.kind != LAW:
         yield f"{claim.kind}: {KINDS[claim.kind]}"
@@ -255,9 +253,12 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
         yield "inputs:"
         yield from _inputs(row["inputs"])
     if row["parts"]:
-        yield "how (all of it with --explain recomputed):"
         part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), row["parts"][0])
-        yield from itertools.islice(law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set()), MOST_LAWS)
+        value = ledger.explain(row["id"])[part["name"]]
+        yield "how (all of it with --explain recomputed):"
+        yield from itertools.islice(law_lines(value, part["name"], 1, set()), MOST_LAWS)
+        if isinstance(value, Sourced):  # a fact as it is
+            yield f"  {part['name']} = {value.name} = {text_with_unit(value, unit_of(value))}   {value.source}"
 
 
 def _lines_here(row: dict[str, Any]) -> Iterator[str]:

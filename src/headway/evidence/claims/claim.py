@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -79,11 +80,17 @@ LAW, COUNT, BOUND, PREDICTION, MEASUREMENT, NOT_ARITHMETIC = "law", "count", "bo
 KINDS = {  # what decides a claim
     LAW: "the laws, with the claim's own inputs",
     COUNT: "counted from the catalogue and from public facts",
-    BOUND: "the lowest and the highest figure that public facts allow",
+    BOUND: "the lowest and the highest figure that public facts allow; more than ten times apart they decide nothing",
     PREDICTION: "headway's own, with its 90 % interval, beside what was measured",
     MEASUREMENT: "an experiment of headway lab, as it was measured on the machine that its inputs name",
     NOT_ARITHMETIC: "it states nothing that a law, a count or an experiment gives",
 }
+LEAST, MOST = ENDS = (", at least", ", at most")  # of the names of a bound's two figures, or of an interval's
+
+
+def between(name: str, *figures: Any) -> Parts:
+    """Ends of a bound: whatever inputs a reader changes, the least of the figures comes before the most."""
+    return {name + LEAST: min(figures), name + MOST: max(figures)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +116,12 @@ class Claim:
     reference: Mapping[str, float] = dataclasses.field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     invariant: tuple[str, ...] = ()  # inputs and law constants that must not change the result
+
+    def range_of(self, name: str) -> tuple[float, float] | None:
+        """Range that a figure has to lie in to agree, None if it has a number instead: the ends of a bound enclose what is stated."""
+        if self.kind in (BOUND, PREDICTION) and name in self.stated:
+            return (0.0, self.stated[name]) if name.endswith(LEAST) else (self.stated[name], math.inf)
+        return self.ranges.get(name)
 
 
 @functools.cache

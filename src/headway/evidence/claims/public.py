@@ -1,7 +1,7 @@
 """Claims that the lecture's own equations do not decide: figures counted from the catalogue, bounds from public facts, a prediction,
 a measurement.
 
-Of a bound the figures end in `, at least` and `, at most`; so do the ends of a prediction's interval.
+Of a bound the first two figures are its ends (`between`); those of a prediction are its interval.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from headway.core.quantity import default, known
 from headway.economics.chip_cost import parts
 from headway.economics.inversion.priors import priors
-from headway.evidence.claims.claim import ClaimInputs, Parts, recomputes
+from headway.evidence.claims.claim import ClaimInputs, Parts, between, recomputes
 from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.laws.architecture.params import sparsity
@@ -32,7 +32,7 @@ from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.serve import deployment
 
-QUARTERS = tuple(known(share, f"{name} quartile", "", "constant", "definition") for share, name in ((0.25, "lower"), (0.75, "upper")))
+PRICED = ("dgx-h100", "hgx-h200", "gb200-nvl72", "gb300-nvl72")  # machines with a public price and public sizes of all three memories
 KNEES_SINCE = 2025  # models of the lecture's own time
 ONE_BYTE = default(1, "bytes per cache element", "byte", "fp8")
 
@@ -87,14 +87,16 @@ def contexts_by_year(inputs: ClaimInputs) -> Parts:
 
 @recomputes("AP-03")
 def knees_of_models(inputs: ClaimInputs) -> Parts:
-    """Context at which a model's KV reads take as long as its arithmetic: the quartiles of recent models."""
+    """Context at which a model's KV reads take as long as its arithmetic: of recent models, in order."""
 
-    def knee(probability: Any) -> Any:
-        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(caches(), probability))
+    def knee(share_below: Any) -> Any:
+        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(caches(), 1 - share_below))  # the most cache, the earliest knee
 
     return {
-        "knee of the middle half, at least": knee(QUARTERS[1]),  # the most cache, the earliest knee
-        "knee of the middle half, at most": knee(QUARTERS[0]),
+        "highest knee": knee(1.0),
+        "lowest knee": knee(0.0),
+        "lower quartile": knee(0.25),
+        "upper quartile": knee(0.75),
         "step over the median knee": inputs.crossing / knee(0.5),
     }
 
@@ -103,8 +105,8 @@ def knees_of_models(inputs: ClaimInputs) -> Parts:
 def price_over_cost(inputs: ClaimInputs) -> Parts:
     """Prices of open models over their computed cost, and the spread of one model's price over hosts."""
     return {
-        "price over cost, at least": priors().markup_output,
-        "price over cost, at most": priors().markup_input,
+        "output price over cost": priors().markup_output,
+        "input price over cost": priors().markup_input,
         "dear host over cheap host, output": spread_ratio(priors().host_spread_output, inputs.deviations),
     }
 
@@ -126,14 +128,17 @@ def recall_of_sparse_attention(inputs: ClaimInputs) -> Parts:
 
 @recomputes("CW-08")
 def years_to_a_month_of_work(inputs: ClaimInputs) -> Parts:
-    """Years until bandwidth alone has grown by the cost of a month's context, at the slowest and the fastest of three generations."""
+    """Years until bandwidth alone has grown by the cost of a month's context, at the growth of each of three generations."""
     factor = context_multiple(inputs.context, inputs.crossing, inputs.dense)
+    generations = (
+        (inputs.h100_bw / inputs.a100_bw, inputs.hopper_years), (inputs.b200_bw / inputs.h100_bw, inputs.blackwell_years),
+        (inputs.rubin_bw / inputs.b200_bw, inputs.rubin_years),
+    )  # fmt: skip
     gain = inputs.rubin_bw / inputs.a100_bw / (inputs.rubin_peak / inputs.a100_peak)
     return {
-        "years until bandwidth has grown enough, at least": years_of_growth(factor, inputs.rubin_bw / inputs.b200_bw, inputs.fast_years),
-        "years until bandwidth has grown enough, at most": years_of_growth(factor, inputs.h100_bw / inputs.a100_bw, inputs.slow_years),
+        **between("years until bandwidth has grown enough", *(years_of_growth(factor, growth, years) for growth, years in generations)),
         "bandwidth's gain on arithmetic, A100 to Rubin": gain,
-        "years at that gain": years_of_growth(factor, gain, inputs.all_years),
+        "years at that gain": years_of_growth(factor, gain, inputs.hopper_years + inputs.blackwell_years + inputs.rubin_years),
     }
 
 
@@ -149,8 +154,11 @@ def tiers_of_a_rack(inputs: ClaimInputs) -> Parts:
 def racks_of_a_site(inputs: ClaimInputs) -> Parts:
     """Racks that the power of a site feeds, its overhead taken off."""
     return {
-        "racks, at least": inputs.first_power / (inputs.rack_power * inputs.usual_overhead),
-        "racks, at most": inputs.site_power / (inputs.rack_power * inputs.best_overhead),
+        **between(
+            "racks",
+            inputs.first_power / (inputs.rack_power * inputs.usual_overhead),
+            inputs.site_power / (inputs.rack_power * inputs.best_overhead),
+        ),
         "racks by the site's own count of chips": inputs.buildings * inputs.building_chips / inputs.chips,
     }
 
@@ -185,42 +193,44 @@ def form_or_barrier(inputs: ClaimInputs) -> Parts:
 def size_from_compute(inputs: ClaimInputs) -> Parts:
     """Parameters of a routed model from its training FLOP, by total over active of two models of its time."""
     active = params_at_ratio(inputs.flop, inputs.ratio)
-    least = active * sparsity(inputs.mixtral_total, inputs.mixtral_active)
-    return {
-        "parameters, at least": least,
-        "parameters, at most": active * sparsity(inputs.glam_total, inputs.glam_active),
-        "active parameters": active,
-        "weights at bf16, at least": least * inputs.bf16,
-    }
+    shapes = ((inputs.mixtral_total, inputs.mixtral_active), (inputs.glam_total, inputs.glam_active))
+    ends = between("parameters if it is routed", *(active * sparsity(*shape) for shape in shapes))
+    return {**ends, "active parameters": active, "weights at bf16, at least": min(ends.values()) * inputs.bf16}
 
 
 @recomputes("FS-09")
 def memory_of_spending(inputs: ClaimInputs) -> Parts:
-    """Memory's share of capital spending if all servers were racks of GB200, where it is smallest, or boxes of H200."""
-    rack = parts(system("gb200-nvl72"), flash=inputs.rack_flash)[-1]
-    box = parts(system("hgx-h200"), dram=inputs.box_dram, flash=inputs.box_flash)[-1]
+    """Memory's share of capital spending if all servers were the machine where it is smallest, or the one where it is largest."""
+    shares = []
+    for machine in map(system, PRICED):
+        sizes = {"flash": inputs.rack_flash} if machine.chip.host_dram else {"dram": inputs.box_dram, "flash": inputs.box_flash}
+        shares.append(parts(machine, **sizes)[-1])
     return {
-        "memory's share of capital spending, at least": rack.share_of_machine_lo * inputs.few_servers,
-        "memory's share of capital spending, at most": box.share_of_machine_hi * inputs.many_servers,
+        **between(
+            "memory's share of capital spending",
+            *(row.share_of_machine_lo * inputs.few_servers for row in shares),
+            *(row.share_of_machine_hi * inputs.many_servers for row in shares),
+        ),
         "share of a server's price that half of the spending takes": inputs.half / inputs.many_servers,
     }
 
 
 @recomputes("OT-13")
 def tokens_of_training(inputs: ClaimInputs) -> Parts:
-    """The largest published count of training tokens, and the stock of public text."""
-    return {"tokens, at least": inputs.published, "tokens, at most": inputs.stock}
+    """The largest published count of training tokens, and the most public text that its estimate allows."""
+    return {**between("tokens", inputs.published, inputs.most_stock), "middle estimate of all public text": inputs.stock}
 
 
 @recomputes("EX-02")
 def prefill_of_palm(inputs: ClaimInputs) -> Parts:
     """Share of the peak that headway predicts for prompts of PaLM-540B on TPU v4, and the time of gathering its weights."""
-
-    prompt, single = default(2048, "prompt", "token", "as in the paper"), default(1, "prompts, and their output", "", "prompts alone")
-    machine = edit(system("1xtpu-v4"), "chip.hbm", 1.5e12)  # holds what is gathered in time
+    prompt, single = inputs.length, default(1, "prompts, and their output", "", "prompts alone")
+    machine = system("1xtpu-v4")
+    for key, value in (("hbm", 1.5e12), ("peak_bf16", inputs.peak), ("hbm_bw", inputs.mem_bw)):  # holds what is gathered in time
+        machine = edit(machine, f"chip.{key}", float(value))
     case = replace(deployment("palm-540b", machine, Layout(), Load(batch=single, prompt=prompt, output=single)), calibration=None)
     params = active_params(case.model)
-    at_peak = prompt * compute_s_per_token(params, machine.chip.need("peak_bf16"))
+    at_peak = prompt * compute_s_per_token(params, inputs.peak)
     values = estimate(case)
     gathered = sent_s(params * inputs.weight_byte * (1 - 1 / inputs.chips), inputs.link_bw)
     arithmetic = batch_compute_s(inputs.prompts * inputs.length / inputs.chips, params, inputs.peak)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.listing import format_value
 from headway.core.quantity import known
 from headway.core.trace import record
 from headway.evidence.claims import costs, experts, public, racks, roofline, training
-from headway.evidence.claims.claim import NOT_ARITHMETIC, RECOMPUTE, Claim, ClaimInputs, Parts, claims
+from headway.evidence.claims.claim import BOUND, NOT_ARITHMETIC, RECOMPUTE, Claim, ClaimInputs, Parts, claims
 from headway.hardware.chip import chip
 from headway.hardware.memory_tier import tier
 from headway.hardware.rack_facts import rack_facts
@@ -20,6 +22,8 @@ from headway.hardware.system import system
 AGREES, ROUNDING, DIFFERS = "agrees", "rounding", "differs"
 NOT_YET = "not yet computed"
 WITHOUT_FIGURES = {NOT_ARITHMETIC: "not arithmetic"}  # verdict by kind of claim
+UNDECIDED = "undecided"  # a bound whose ends are too far apart
+MOST_APART = 10.0
 WORST_FIRST = (DIFFERS, ROUNDING, AGREES)
 EXACT, TIGHT, ROUND, ORDER = 1e-9, 0.01, 0.25, 3.0  # relative differences; ORDER is a factor, up or down
 
@@ -50,6 +54,16 @@ def width(tolerance: str) -> float:
 def within(recomputed: float, low: float, high: float) -> str:
     """Verdict on a number stated as a range, ends included."""
     return AGREES if low <= recomputed <= high else DIFFERS
+
+
+def range_text(ends: tuple[float, float], unit: str) -> str:
+    """A range in words.
+
+    >>> range_text((0, 150e12), "token"), range_text((2, math.inf), ""), range_text((0.013, 0.04), "s")
+    ('at most 150T', 'at least 2', '13 ms .. 40 ms')
+    """
+    least, most = (format_value(end, unit) for end in ends)
+    return f"at least {least}" if math.isinf(ends[1]) else f"{least} .. {most}" if ends[0] else f"at most {most}"
 
 
 def worst(verdicts: list[str]) -> str:
@@ -226,9 +240,11 @@ def _row(claim: Claim) -> ClaimRow:
     verdict = WITHOUT_FIGURES.get(claim.kind, NOT_YET)
     if parts:
         verdict = worst([part.verdict for part in parts if part.verdict])
+    if claim.kind == BOUND and parts[1].recomputed > MOST_APART * parts[0].recomputed:
+        verdict, parts = UNDECIDED, tuple(dataclasses.replace(part, verdict=UNDECIDED if part.verdict else "") for part in parts)
     first, tolerance = next((part for part in parts if part.verdict == verdict), None), claim.tolerance
-    if first is not None and first.name in claim.ranges:
-        tolerance = "{:g}..{:g}".format(*claim.ranges[first.name])
+    if first is not None and (ends := claim.range_of(first.name)) is not None:
+        tolerance = range_text(ends, first.unit)
     inputs = tuple(
         ClaimInput(name=name, value=float(value), unit=value.unit, source=value.source, date=value.date, today=now.get(name))
         for name, value in claim.inputs.items()
@@ -243,8 +259,8 @@ def _row(claim: Claim) -> ClaimRow:
 
 def _part_verdict(claim: Claim, name: str, value: float) -> str:
     """Verdict on a part against its stated value, or against the reference if the claim states no figure; "" without a target."""
-    if name in claim.ranges:
-        return within(value, *claim.ranges[name])
+    if (ends := claim.range_of(name)) is not None:
+        return within(value, *ends)
     target = claim.stated if claim.stated or claim.ranges else claim.reference
     return beside(value, target[name], claim.tolerance) if name in target else ""
 

@@ -15,10 +15,10 @@ from typing import Any
 from headway.core.errors import UnknownName
 from headway.core.listing import format_value
 from headway.core.records import record_of
-from headway.evidence.claims.rows import AGREES, DIFFERS, ROUNDING, ClaimPart, ClaimRow, claim
+from headway.evidence.claims.claim import ENDS
+from headway.evidence.claims.rows import AGREES, DIFFERS, ROUNDING, ClaimPart, ClaimRow, claim, range_text
 
 EXTRA = 8  # number of the cross-checks, which are no chapter of the lecture; shown as +
-ENDS = (", at least", ", at most")  # of the names of a bound's two figures, or of an interval's
 FORMS = ("form", "formula", "shape", "policy", "equality", "neutral", "cancels", "fits", "limited", "floor", "stable")
 SAYINGS = ("qualitative", "yes", "assumption")
 
@@ -128,7 +128,7 @@ def neighbours(claim_id: str) -> tuple[str, str]:
 
 
 def verdict_counts(rows: Sequence[ClaimRow], page: Chapter) -> tuple[int, int, int]:
-    """Claims of a chapter that agree (after rounding too), that differ, and that are open: not arithmetic, or not yet measured."""
+    """Claims of a chapter that agree (after rounding too), that differ, and that are open: undecided, not arithmetic, or not yet measured."""
     verdicts = [row.verdict for row in rows if chapter_of(row.id) is page]
     agree, differ = sum(verdict in (AGREES, ROUNDING) for verdict in verdicts), verdicts.count(DIFFERS)
     return agree, differ, len(verdicts) - agree - differ
@@ -146,8 +146,7 @@ def recomputed_text(row: ClaimRow) -> str:
     """Figure by the laws with its name; for a form the figure that it gives, not the 1 of its test."""
     ends = [part for part in row.parts if part.name.endswith(ENDS)]
     if ends:
-        least, most = (format_value(part.recomputed, part.unit) for part in ends[:2])
-        return f"{least} .. {most} ({ends[0].name.removesuffix(ENDS[0])})"
+        return f"{range_text((ends[0].recomputed, ends[1].recomputed), ends[0].unit)} ({ends[0].name.removesuffix(ENDS[0])})"
     part = shown_part(row)
     if part is None:
         return "holds" if row.parts else "-"
