@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import re
 import secrets
 import shlex
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 FIGURES = ("recomputed", "today", "stated", "reference")
 VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "measured_here", "cause", "note")
+NEVER = "never"  # where a figure with the reader's inputs is infinite
 CODE = re.compile(r"[A-Za-z]{2,3}-?\d+")
 CHAPTER = re.compile(r"\d{1,2}|\+")
 
@@ -149,7 +151,7 @@ def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
         for name, value in inputs.figures(claim, case).items():
             rows.append({
                 **case.labels, "id": claim.id, "figure": name, "value": float(value), "lecture_inputs": before[name],
-                "over_lecture": float(value) / before[name] if before[name] else None, "unit": claim.units.get(name, claim.unit),
+                "over_lecture": float(value) / before[name] if before[name] and math.isfinite(value) else None, "unit": claim.units.get(name, claim.unit),
             })  # fmt: skip
             values.append(value)
 
@@ -162,11 +164,13 @@ def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
     changed = {row["figure"] for row in rows if row["value"] != row["lecture_inputs"]}
     people = [
         {name: format_value(row[name], unit) for name, unit in units.items()}
-        | {"figure": row["figure"], "with_yours": format_value(row["value"], row["unit"]),
+        | {"figure": row["figure"], "with_yours": NEVER if math.isinf(row["value"]) else format_value(row["value"], row["unit"]),
            "with_the_lecture's": format_value(row["lecture_inputs"], row["unit"]), "over_lecture": row["over_lecture"]}
         for row in [row for row in rows if row["figure"] in changed] or rows
     ]  # fmt: skip
     notes = ["names of figures are those of the lecture's inputs"] if changed else []
+    if any(math.isinf(row["value"]) for row in rows):
+        notes.append(f"{NEVER}: no finite figure solves the equation, as where what has to grow does not")
     idle = inputs.idle_inputs(claim, cases)
     notes += [f"no effect: {name}={cases[0].labels[name]} leaves every figure as it is" for name in idle]
     columns = INPUT_COLUMNS | {name: Column(unit, "input that the user gave") for name, unit in units.items()}

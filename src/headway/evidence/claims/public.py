@@ -225,9 +225,8 @@ def tokens_of_training(inputs: ClaimInputs) -> Parts:
 def prefill_of_palm(inputs: ClaimInputs) -> Parts:
     """Share of the peak that headway predicts for prompts of PaLM-540B on TPU v4, and the time of gathering its weights."""
     prompt, single = inputs.length, default(1, "prompts, and their output", "", "prompts alone")
-    machine = system("1xtpu-v4")
-    for key, value in (("hbm", 1.5e12), ("peak_bf16", inputs.peak), ("hbm_bw", inputs.mem_bw)):  # holds what is gathered in time
-        machine = edit(machine, f"chip.{key}", float(value))
+    machine = edit(system("1xtpu-v4"), "chip.hbm", 1.5e12)  # holds what is gathered in time
+    machine = replace(machine, chip=replace(machine.chip, peak_bf16=inputs.peak, hbm_bw=inputs.mem_bw))
     case = replace(deployment("palm-540b", machine, Layout(), Load(batch=single, prompt=prompt, output=single)), calibration=None)
     params = active_params(case.model)
     at_peak = prompt * compute_s_per_token(params, inputs.peak)
