@@ -23,7 +23,7 @@ WIDTHS = (View(width=360), View(width=1200, theme="dark"))
 
 def rows() -> dict[str, Any]:
     """Rows of the claims, as the verb lists them."""
-    return {row["id"]: row for row in _listing(ledger.rows())}
+    return {row["id"]: row for row in _listing(ledger.rows(), {})}
 
 
 def pictures(view: View) -> dict[str, Picture]:

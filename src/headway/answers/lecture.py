@@ -114,8 +114,10 @@ def _counts(rows: list[dict[str, Any]], measurements: SecondVerdicts) -> output.
     titles = ", ".join(f"{group}: {title}" for group, title in dict.fromkeys((row["group"], claims()[row["id"]].title) for row in rows))
     headline = f"{len(rows)} claims of the lecture: {counts}" if rows else "no claim of the lecture is left"
     view = [key for key in VIEW if rows and key in rows[0]]
-    people = [{key: row[key] for key in view} | ({"recomputed": words.interval(row["parts"])} if row["basis"] in (BOUND, PREDICTION) else {})
-              for row in rows]  # fmt: skip
+    people = [
+        {key: row[key] for key in view} | ({"recomputed": words.interval(row["parts"])} if row["basis"] in (BOUND, PREDICTION) else {})
+        for row in rows
+    ]
     after = [titles, *words.counts_here([row["id"] for row in rows], measurements)] if rows else []
     return output.Summary(headline, view, after, Listing(people))
 
@@ -151,7 +153,8 @@ def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
         for name, value in inputs.figures(claim, case).items():
             rows.append({
                 **case.labels, "id": claim.id, "figure": name, "value": float(value), "lecture_inputs": before[name],
-                "over_lecture": float(value) / before[name] if before[name] and math.isfinite(value) else None, "unit": claim.units.get(name, claim.unit),
+                "over_lecture": float(value) / before[name] if before[name] and math.isfinite(value) else None,
+                "unit": claim.units.get(name, claim.unit),
             })  # fmt: skip
             values.append(value)
 

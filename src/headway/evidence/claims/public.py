@@ -33,6 +33,7 @@ from headway.performance.workload import Load
 from headway.serving.serve import deployment
 
 PRICED = ("dgx-h100", "hgx-h200", "gb200-nvl72", "gb300-nvl72")  # machines with a public price and public sizes of all three memories
+SHARES = tuple(known(share, f"quantile {share}", "", "constant", "definition") for share in (0.0, 0.25, 0.5, 0.75, 1.0))
 KNEES_SINCE = 2025  # models of the lecture's own time
 ONE_BYTE = default(1, "bytes per cache element", "byte", "fp8")
 
@@ -89,16 +90,12 @@ def contexts_by_year(inputs: ClaimInputs) -> Parts:
 def knees_of_models(inputs: ClaimInputs) -> Parts:
     """Context at which a model's KV reads take as long as its arithmetic: of recent models, in order."""
 
-    def knee(share_below: Any) -> Any:
-        return crossing_of_kv(1, inputs.weight_byte, inputs.ratio, quantile(caches(), 1 - share_below))  # the most cache, the earliest knee
-
+    in_order = (quantile(caches(), share) for share in SHARES)  # the most cache, the lowest knee
+    highest, upper, median, lower, lowest = (crossing_of_kv(1, inputs.weight_byte, inputs.ratio, cache) for cache in in_order)
     return {
-        "highest knee": knee(1.0),
-        "lowest knee": knee(0.0),
-        "lower quartile": knee(0.25),
-        "upper quartile": knee(0.75),
-        "step over the median knee": inputs.crossing / knee(0.5),
-    }
+        "highest knee": highest, "lowest knee": lowest, "lower quartile": lower, "upper quartile": upper,
+        "step over the median knee": inputs.crossing / median,
+    }  # fmt: skip
 
 
 @recomputes("AP-18")

@@ -128,7 +128,7 @@ def neighbours(claim_id: str) -> tuple[str, str]:
 
 
 def verdict_counts(rows: Sequence[ClaimRow], page: Chapter) -> tuple[int, int, int]:
-    """Claims of a chapter that agree (after rounding too), that differ, and that are open: undecided, not arithmetic, or not yet measured."""
+    """Claims of a chapter that agree (after rounding too), that differ, and that are open: undecided or not arithmetic."""
     verdicts = [row.verdict for row in rows if chapter_of(row.id) is page]
     agree, differ = sum(verdict in (AGREES, ROUNDING) for verdict in verdicts), verdicts.count(DIFFERS)
     return agree, differ, len(verdicts) - agree - differ
