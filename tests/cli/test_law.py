@@ -105,7 +105,7 @@ def test_law__amounts_and_counts_of_groups_have_a_least_value(cli: Cli) -> None:
     for chips, notes in ((4, 0), (4.5, 1)):  # 32 and 36 chips of 8 shards
         document = cli.json(f"law array_copies shards=8 --for chips --so-that {chips}")
         assert document["rows"][0]["solution"] == pytest.approx(8 * chips) and len(document["notes"]) == notes
-    with pytest.raises(hw.HeadwayError, match="wants chips % shards == 0"):
+    with pytest.raises(hw.HeadwayError, match="shards: got '0'; wants 1 or more"):
         hw.law("array_copies", chips=4, shards=0)
     with pytest.raises(hw.HeadwayError, match="wants chips % shards == 0"):
         hw.law("array_copies", chips=[4, 16], shards=8)

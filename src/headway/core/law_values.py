@@ -106,14 +106,18 @@ def value(text: str, hint: Any, name: str, reading: ValueSources) -> Any:
 
 
 def _number(number: float, name: str, unit: str, declared: str | None = None) -> Any:
-    """A number as it is read; one of an argument that is `declared` a plain number may have a least value."""
-    plain_name = name.rpartition(".")[2].partition("[")[0]
-    if (unit in _AMOUNTS or (declared == "" and plain_name not in _SIGNED)) and number < 0:
-        raise BadValue(name, units.show(number, unit), "an amount of 0 or more")
-    if declared == "" and plain_name in _GROUPS and number < 1:
-        raise BadValue(name, units.show(number, unit), "1 or more")
+    check_amount(number, name, unit, declared)
     plain = quantity.number(number) if unit in _COUNTS else float(number)
     return quantity.user_input(plain, name, unit)
+
+
+def check_amount(number: float, name: str, unit: str | None, declared: str | None) -> None:
+    """BadValue below the least value of an amount, or of an argument that is `declared` a plain number."""
+    plain_name = name.rpartition(".")[2].partition("[")[0]
+    if (unit in _AMOUNTS or (declared == "" and plain_name not in _SIGNED)) and number < 0:
+        raise BadValue(name, units.show(number, unit or ""), "an amount of 0 or more")
+    if declared == "" and plain_name in _GROUPS and number < 1:
+        raise BadValue(name, units.show(number, unit or ""), "1 or more")
 
 
 def _fact(text: str, unit: str, name: str, reading: ValueSources) -> Any:

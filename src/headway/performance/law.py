@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -159,10 +160,9 @@ def evaluate(law: Law, inputs: Mapping[str, Any]) -> Any:
 
 def check_needs(law: Law, inputs: Mapping[str, Any]) -> None:
     """BadValue where the inputs of a law do not meet what it needs."""
-    try:
+    met: tuple[Any, ...] = (False,)
+    with contextlib.suppress(ZeroDivisionError):
         met = eval(f"({law.needs},)", {}, dict(inputs)) if law.needs else ()
-    except ZeroDivisionError:
-        met = (False,)
     if not all(condition.all() if hasattr(condition, "all") else condition for condition in met):
         raise BadValue(law.name, _spelled(inputs), law.needs)
 
@@ -189,6 +189,9 @@ def law(name: str, /, **arguments: Any) -> Any:
         if isinstance(text, str):
             axis, _ = law_values.values(text, hints[key], key, reading)
             inputs[key] = axis[0] if len(axis) == 1 else list(axis)
+        elif isinstance(text, int | float):
+            unit = law_values.unit_of(hints[key])
+            law_values.check_amount(text, key, unit, unit)
     for step in steps:
         inputs[step.argument] = _broadcast(step.law, inputs)
     return _broadcast(formula, inputs)
