@@ -103,10 +103,10 @@ def run(argv: list[str], heard: list[output.Answer] | None = None) -> tuple[int,
 
 
 def as_text(answer: output.Answer) -> str:
-    """The lines of an answer for a person, without what --explain prints."""
-    out = io.StringIO()
+    """The lines of an answer for a person, without what --explain prints and notes that not every run has."""
+    out, notes = io.StringIO(), [note for note in answer.notes if steady(note)]
     with contextlib.redirect_stdout(out):
-        output.write(dataclasses.replace(answer, trees=None), "text", ())
+        output.write(dataclasses.replace(answer, trees=None, notes=notes), "text", ())
     return out.getvalue()
 
 
