@@ -15,7 +15,7 @@ MOST_SERVERS = 1_000_000
 
 
 @formula(source="Erlang 1917: M/M/c/c, the recursion of the blocked share by servers", empirical="a recursion over servers")
-def erlang_b(servers: Number, load: Number) -> Any:
+def erlang_b(servers: Number, load: Number) -> Number:
     """Share of random arrivals that find every one of so many servers busy, where nobody waits; `load` is rate times service.
 
     >>> round(float(erlang_b(10, 8)), 4), float(erlang_b(1, 1))
@@ -37,7 +37,7 @@ def _blocked(servers: Any, load: Any) -> Any:
 
 
 @formula(source="Erlang 1917: M/M/c, chance to wait, from the share that M/M/c/c blocks")
-def erlang_c(servers: Number, load: Number) -> Any:
+def erlang_c(servers: Number, load: Number) -> Number:
     """Share of customers who have to wait, of random arrivals at so many servers; 1 where the load is no less than the servers.
 
     >>> round(float(erlang_c(10, 8)), 3), float(erlang_c(1, 0.5)), float(erlang_c(2, 3))
