@@ -48,7 +48,7 @@ def erlang_c(servers: Number, load: Number) -> Number:
 
 @formula(source="Erlang 1917: M/M/c, share that waits times the mean wait of those who do")
 def servers_wait_s(servers: Number, load: Number, service: Second) -> Second:
-    """Mean wait for one of so many servers, over all customers; services that are as random as arrivals. M/M/1 with one server.
+    """Mean wait for one of so many servers, over all customers, whose services are as random as their arrivals: M/M/1 with one server.
 
     Without end where the load is no less than the servers.
 
