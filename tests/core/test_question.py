@@ -218,7 +218,8 @@ def quick_commands() -> list[str]:
     firsts: dict[str, str] = {}
     for line in commands():
         verb = line.split()[0].strip("'\"")
-        if verb in hw.QUESTIONS and "-o" not in line.split() and verb not in SLOW:
+        is_simulated = verb == "breakeven" and "--no-check" not in line
+        if verb in hw.QUESTIONS and "-o" not in line.split() and verb not in SLOW and not is_simulated:
             firsts.setdefault(verb, line)
     return list(firsts.values())
 
