@@ -54,6 +54,30 @@ def test_lecture__verdict_reads_in_one_line(cli: Cli) -> None:
     assert said(cli, "CW-09")[0] == measured
 
 
+def test_lecture__a_bound_shows_its_ends_and_what_they_enclose(cli: Cli) -> None:
+    """OT-13's lower end has to lie below the rumour: "at least 0" said nothing. Each way of the output has it."""
+    page = said(cli, "OT-13")
+    assert page[0] == "OT-13 undecided: tokens is 40T .. 1P, stated 150T"
+    assert any(line.split()[:7] == ["tokens,", "at", "least", "at", "most", "150T", "40T"] for line in page)
+    assert "| tokens, at least | at most 150T | 40T |" in cli("lecture", "OT-13", "-o", "md").text
+    assert cli.json("lecture OT-13")["rows"][0]["tolerance"] == "at most 150T"
+    group = {line.split()[0]: line for line in said(cli, "EX") + said(cli, "OT") if line}
+    assert "0.481 .. 1" in group["EX-02"] and "40T .. 1P" in group["OT-13"]
+
+
+@pytest.mark.parametrize("claim_id", ["AP-18", "OT-13"])
+def test_lecture__a_figure_that_is_a_fact_says_which(cli: Cli, claim_id: str) -> None:
+    """Below "how" stands the fact where no law makes the figure."""
+    lines = said(cli, claim_id)
+    assert len(lines) > 1 + next(number for number, line in enumerate(lines) if line.startswith("how "))
+
+
+def test_lecture__never_is_said_for_what_has_no_end(cli: Cli) -> None:
+    answer = cli.json("lecture CW-08 --with rubin_bw=7TB/s")
+    assert [row["value"] for row in answer["rows"]][1::2] == [None, None] and any(note.startswith("never:") for note in answer["notes"])
+    assert not re.search(r"\binf\b", cli("lecture", "CW-08", "--with", "a100_bw=2.039TB/s").text)
+
+
 def test_lecture__every_fact_of_today_has_an_origin() -> None:
     for claim in claims().values():
         assert current(claim).keys() == claim.today.keys(), claim.id
