@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 NUMBER = 0.4  # weight of a number, or of a word of talk, against a word as rare
+ONE_LETTER = {"thousand": "k", "billion": "b", "trillion": "t"}  # a million stands in prices as a word
 NAME = 0.4  # of a name of a model, chip or firm: what is asked of it says more
 Term = tuple[str, ...]  # stems that stand together
 Concept = tuple[Term, ...]
@@ -22,12 +23,16 @@ Concept = tuple[Term, ...]
 def words_of(text: str) -> list[str]:
     """Words of a text in lower case, numbers in one spelling.
 
-    >>> words_of("At 2,400 sequences, 200 k tokens of TP8 cost 6x Gemini's")
-    ['at', '2400', 'sequences', '200k', 'tokens', 'of', 'tp', '8', 'cost', '6', 'gemini']
+    >>> words_of("At 2,400 sequences, 200 k tokens of TP8 cost 6x Gemini's 405 billion; learning rates")
+    ['at', '2400', 'sequences', '200k', 'tokens', 'of', 'tp', '8', 'cost', '6', 'gemini', '405b', 'learningrates']
     """
     plain = re.sub(r"['\u2019]s?\b|(?<=\d),(?=\d{3})", "", text.lower())
-    plain = re.sub(r"\b(\d+(?:\.\d+)?) ([kmbt])\b", r"\1\2", plain)
+    plain = re.sub(r"\bone (?=trillion|billion)", "1 ", plain)
+    plain = re.sub(
+        r"\b(\d+(?:\.\d+)?)[ -](?:([kmbt])|(thousand|[bt]illion))\b", lambda match: match[1] + (match[2] or ONE_LETTER[match[3]]), plain
+    )
     plain = re.sub(r"\b(\d+)000\b(?!\d)", lambda match: f"{match[1]}k" if len(match[1]) > 1 else match[0], plain)
+    plain = _compounds().sub(lambda match: re.sub(r"\W", "", match[0]), plain)
     plain = re.sub(r"\b([tpedc]p)[ =]?(\d+)\b", r"\1 \2", plain)
     plain = re.sub(r"\b(\d+(?:\.\d+)?)[x\u00d7](?![a-z])", r"\1 ", plain)
     return re.findall(r"[^\W_]+(?:-[^\W_]+)*(?:\.\d+)?", plain)
@@ -60,6 +65,8 @@ def stem_of(word: str) -> str:
     """
     if len(word) <= 3 or word[0].isdigit():
         return word
+    if word.removesuffix("s") in _lists()["whole"].split():
+        return word.removesuffix("s")
     word = re.sub(r"i[sz](?:e|ed|es|ing|er|ation|ations)$", "is", word) if len(word) > 6 else word
     if word.endswith("ies") and len(word) > 5:
         word = word[:-3] + "y"
@@ -80,6 +87,12 @@ def stem_of(word: str) -> str:
 @functools.cache
 def _lists() -> dict[str, Any]:
     return tomllib.loads((files("headway") / "data" / "search" / "words.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _compounds() -> re.Pattern[str]:
+    """Words that together name another subject than either."""
+    return re.compile(rf"\b(?:{'|'.join(_lists()['compounds']).replace(' ', '[ -]')})s?\b")
 
 
 @functools.cache
