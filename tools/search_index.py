@@ -186,7 +186,7 @@ def catalogue_pages() -> Iterator[IndexPage]:
         names = nicknames["models"].get(model.name, "")
         sizes = " ".join(show(float(f"{float(params):.2g}"), "") for params in (model.total_params, model.active_params))
         maker = model.hf_id.partition("/")[0] if "/" in model.hf_id else ""
-        texts = ((f"{model.name} {_apart(model.name)}", ALIAS), (names, REST), (f"{maker} {model.family} {sizes}", REST),
+        texts = ((f"{model.name} {_apart(model.name)}", ALIAS), (names, REST), (maker, ALIAS), (f"{model.family} {sizes}", REST),
                  (f"{says} {MODEL_WORDS}", SMALL))  # fmt: skip
         yield page("model", model.name, says, f"headway show model {model.name}", texts)
     for chip in list_chips():
@@ -194,7 +194,7 @@ def catalogue_pages() -> Iterator[IndexPage]:
         units = {"hbm": "byte", "hbm_bw": "byte/s", "peak_bf16": "flop/s", "tdp": "W"}
         parts = [f"{show(float(facts[key]), unit)}" for key, unit in units.items() if facts[key] is not None]
         texts = ((f"{chip.name} {_apart(chip.name)}", ALIAS), (nicknames["chips"].get(chip.name.replace("-", "_"), ""), ALIAS),
-                 (chip.vendor, REST), (f"{chip.year or ''} {CHIP_WORDS}", SMALL))  # fmt: skip
+                 (chip.vendor, ALIAS), (f"{chip.year or ''} {CHIP_WORDS}", SMALL))  # fmt: skip
         yield page("chip", chip.name, f"{chip.vendor} {chip.year or ''}: {', '.join(parts)}", f"headway show chip {chip.name}", texts)
     for system in list_systems():
         says = f"{float(system.chips):g} x {system.chip.name}, {system.topology}"

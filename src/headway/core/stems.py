@@ -60,16 +60,16 @@ def stems_of(text: str) -> list[str]:
 def stem_of(word: str) -> str:
     """A word without the endings that its relatives differ in.
 
-    >>> [stem_of(word) for word in ("queues", "queueing", "queue", "latencies", "batches", "stopped", "transfers")]
-    ['queu', 'queu', 'queu', 'latency', 'batch', 'stop', 'transf']
+    >>> [stem_of(word) for word in ("queues", "queueing", "queue", "latencies", "batches", "stopped", "transfers", "busier")]
+    ['queu', 'queu', 'queu', 'latency', 'batch', 'stop', 'transf', 'busy']
     """
     if len(word) <= 3 or word[0].isdigit():
         return word
     if word.removesuffix("s") in _lists()["whole"].split():
         return word.removesuffix("s")
     word = re.sub(r"i[sz](?:e|ed|es|ing|er|ation|ations)$", "is", word) if len(word) > 6 else word
-    if word.endswith("ies") and len(word) > 5:
-        word = word[:-3] + "y"
+    if word.endswith(("ies", "ier", "iest")) and len(word) > 5:
+        word = re.sub("i(?:es|er|est)$", "y", word)
     elif word.endswith("s") and (word.endswith("pus") or not word.endswith(("ss", "us", "is"))):
         word = word[:-1]
     for ending in ("ing", "ed", "er", "ly"):
