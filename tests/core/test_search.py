@@ -12,7 +12,7 @@ import pytest
 from headway.core import search
 from support.paths import ROOT, SOURCE, TESTS
 
-# Written by the author of the index and its aliases, beside them: they guard what is found, and measure nothing.
+# Written by the authors of the index and its aliases, beside them: they guard what is found, and measure nothing.
 QUERIES = list(csv.DictReader((TESTS / "data" / "find_queries.csv").read_text(encoding="utf-8").splitlines()))
 NOTHING = "-"
 
@@ -53,6 +53,7 @@ def test_best__nothing_for_what_headway_does_not_know() -> None:
     [
         ("pipeline bubbles", "pipeline bubble"), ("all-to-all", "all to all"), ("utilization of a chip", "utilisation of chips"),
         ("micro batches", "micro-batches"), ("TP8", "tp 8"), ("200,000 tokens", "200k tokens"), ("Caching", "caches"),
+        ("memory of 405 billion parameters", "memory of 405B parameters"),
     ],
 )  # fmt: skip
 def test_best__plurals_spellings_and_hyphens_are_one(one: str, other: str) -> None:

@@ -197,7 +197,6 @@ class Question:
     _order: ClassVar[tuple[str, ...]] = ()  # in which an instance was given its values
 
     if TYPE_CHECKING:  # the fields of groups are there when the class is made
-
         __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
         def __getattr__(self, name: str) -> Any: ...

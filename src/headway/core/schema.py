@@ -265,9 +265,7 @@ def axes(values: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {name: several(value) for name, value in values.items()}
 
 
-def read(
-    namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = (), most: int = MOST
-) -> dict[str, Any]:
+def read(namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = (), most: int = MOST) -> dict[str, Any]:
     """Fields of `record` that the user gave, as scalars or axes of at most `most` values; a note says which were dropped.
 
     `counts` fields take counts only; `skip` names flags that belong to another record.

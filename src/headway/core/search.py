@@ -15,13 +15,26 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
 from headway.core.errors import nearest
-from headway.core.stems import Concept, concepts_in, holds, is_name, parts_of, stem_of, stems_of, stop_stems, talk_stems, weight
+from headway.core.stems import (
+    Concept,
+    concepts_in,
+    foreign_stems,
+    holds,
+    is_name,
+    parts_of,
+    stem_of,
+    stems_of,
+    stop_stems,
+    talk_stems,
+    weight,
+)
 
 SYNONYM, LONE_SYNONYM = 0.4, 0.7  # weight of a word of the same concept, against the word itself; where that occurs nowhere
 MISSPELT, NEAR, LEAST_WORD = 0.5, 0.8, 5  # weight of words nearest to one that occurs nowhere, how alike they are, its letters
 SATURATION, LENGTH = 1.2, 0.5  # of BM25: how soon repetition stops to count, and how much long pages are discounted
 LEAST_COUNT = 0.5  # weight from which a page counts where the rarity of a stem is taken
 UNKNOWN = 0.8  # weight of a word that occurs nowhere, against the rarest
+FOREIGN = 2.0  # of a word of a subject that nothing here treats
 TOGETHER, LONGEST = 0.5, 3  # weight of words that the index writes as one, beside those words alone; how many at most
 MOST_WORDS = 60  # of a query that are read
 SHORT = 4  # words of a query that a page should answer whole; of longer ones it answers as much of the square root
@@ -143,7 +156,9 @@ def read(text: str, kinds: tuple[str, ...] = ()) -> Query:
     unknown = [stem for stem, reading in zip(stems, readings, strict=True) if not reading]
     rarest = UNKNOWN * max(rarities.values(), default=1.0)
     heaviness = [
-        rarities.get(stem, max((rarities[synonym] for synonym in reading), default=rarest * weight(stem)))
+        rarities.get(
+            stem, max((rarities[synonym] for synonym in reading), default=rarest * (FOREIGN if stem in foreign_stems() else weight(stem)))
+        )
         for stem, reading in zip(stems, readings, strict=True)
     ]
     known_share = sum(part for part, reading in zip(heaviness, readings, strict=True) if reading) / (sum(heaviness) or 1.0)

@@ -108,6 +108,12 @@ def talk_stems() -> frozenset[str]:
 
 
 @functools.cache
+def foreign_stems() -> frozenset[str]:
+    """Stems of words and compounds that name subjects of which no page is."""
+    return frozenset((*stems_of(_lists()["foreign"]), *(stem for compound in _lists()["compounds"] for stem in stems_of(compound))))
+
+
+@functools.cache
 def name_stems() -> frozenset[str]:
     """Stems of names of models, chips and firms."""
     return frozenset(stems_of(_lists()["names"]))
