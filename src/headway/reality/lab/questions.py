@@ -71,10 +71,10 @@ class Lab(Question):
     )
     groups = (
         FlagGroup(TrainFlags, "trains"),
-        FlagGroup(TierFlags, "tiers"),
-        FlagGroup(RackFlags, "racks"),
-        FlagGroup(AttentionFlags, "attention"),
-        FlagGroup(ReversibleFlags, "reversible"),
+        FlagGroup(TierFlags, "tiers", is_brief=True),
+        FlagGroup(RackFlags, "racks", is_brief=True),
+        FlagGroup(AttentionFlags, "attention", is_brief=True),
+        FlagGroup(ReversibleFlags, "reversible", is_brief=True),
         FlagGroup(LabShape, "decoder", searched=SIZES),
     )
     subjects = ("experiment",)
