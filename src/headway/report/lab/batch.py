@@ -22,10 +22,10 @@ def headline(run: LabRun, rows: Sequence[Row]) -> str:
         return "One batch was measured"
     (first, alone), (last, shared) = steps[0], steps[-1]
     peak, most = max(steps, key=lambda step: step[1])
-    end = f"from {format_value(alone, 's')} at batch {first:,.0f} to {format_value(shared, 's')} at {last:,.0f}"
+    end = f"from {format_value(alone, 's')} to {format_value(shared, 's')} at batch {last:,.0f}"
     if most > RISE * alone:
-        return f"Cost per token rises {most / alone:.2g} times to batch {peak:,.0f}, then falls: {end}"
-    return f"Cost per token falls {end}, and is at no batch above the first"
+        return f"Cost per token rises {most / alone:.2g} times to batch {peak:,.0f}, then falls {end}"
+    return f"Cost per token falls {end}, and is at no batch above that of batch {first:,.0f}"
 
 
 def below(run: LabRun, rows: Sequence[Row]) -> list[str]:

@@ -24,9 +24,9 @@ def headline(run: LabRun, rows: Sequence[Row]) -> str:
     shares = [(ttl, share) for ttl in run.setup.ttl if (share := points.get(("hits", ttl))) is not None]
     if not shares:
         return "Conversations come back; what they find is known at the end"
-    text = ", ".join(f"{share:.0%} within {show(ttl, 's')}" for ttl, share in shares)
+    hits, lives = (", ".join(part) for part in ([f"{share:.0%}" for _, share in shares], [show(ttl, "s") for ttl, _ in shares]))
     saved = points.get(("time saved", run.setup.ttl[-1]))
-    return f"Returns find their cache: {text}" + ("" if saved is None else f", and save {saved:.0%} of the time")
+    return f"{hits} of returns find their cache within {lives}" + ("" if saved is None else f", saving {saved:.0%} of the time")
 
 
 def below(run: LabRun, rows: Sequence[Row]) -> list[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
 VIEW = ("quantity", "at", "predicted", "interval", "measured", "each_token", "inside", "claim")
+FEW = 4  # places along the axis, which then are its ticks
 LIST_VIEW = ("experiment", "chapter", "about", "command")
 
 
@@ -110,7 +111,9 @@ def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[R
     ]
     dots = [point for point in curve if point["measured"] is not None]
     base = 2 if len(curve) > 5 else 10
-    x = scale.AxisScale(run.experiment.axis, [point["x"] for point in curve], run.experiment.axis_unit, room=0.05, base=base)
+    places, unit = [float(row["at"]) for row in points], run.experiment.axis_unit
+    ticks = [(at, scale.tick_text(at, unit)) for at in places] if len(places) <= FEW else ()
+    x = scale.AxisScale(run.experiment.axis, places, unit, room=0.05, base=base, ticks=ticks)
     return plot.Plot(
         name=heading.partition(" ")[0] + str(len(heading)), heading=heading, x=x,
         y=scale.AxisScale("", [point[name] for point in curve for name in ("low", "high", "measured")], points[0]["unit"]),
