@@ -35,7 +35,7 @@ def commands() -> list[list[str]]:
 
 def _is_alone(line: str) -> bool:
     """Whether a command needs no server beside it, and no experiment that ran here before."""
-    return "--measured" not in line and not line.startswith("probe") or "--dry-run" in line
+    return ("--measured" not in line and not line.startswith("probe")) or "--dry-run" in line
 
 
 def _lines(page: Path) -> list[str]:
