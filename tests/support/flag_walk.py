@@ -27,6 +27,7 @@ BASES = (
     "cache llama-3.1-8b --on 8xh200 --sheet claude-opus",
     "bill --sheet claude-opus --prompt 8k --shared 6k --output 500 --rate 2/min",
     "law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw",
+    "find drain --most 3",
     "matmul bf16[B,4096]bf16[4096,4096] B=128 --peak 197T --from 820GB/s",
     "matmul bf16[B,4096]bf16[4096,4096] B=128 --on h100",
     "collective all-gather 1GB --mesh X8 --on 8xh100",
