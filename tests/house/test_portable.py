@@ -36,7 +36,6 @@ NO_TEXT = {"os", "webbrowser", "desk"}  # whose open opens no text
 GUARDED = {
     ("web.worker", "resource"): "within suppress(ImportError): without the module a worker has no limit of memory",
     ("web.desk", "os.killpg"): "asked for with hasattr: elsewhere a worker alone is ended",
-    ("web.desk", "signal.SIGKILL"): "as above",
     ("core.code_store", "os.geteuid"): "asked for with hasattr: Windows has no owners by number",
     ("core.cores", "os.sched_getaffinity"): "asked for with hasattr: elsewhere all cores count",
     ("core.cores", "/sys/fs/cgroup/cpu.max"): "read where it is there: a process without such a limit has none",

@@ -75,9 +75,8 @@ class WorkerProcess:
         """Stop it at once, whatever it does, and the processes that measure for it."""
         with contextlib.suppress(ProcessLookupError):
             if hasattr(os, "killpg"):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            else:
-                self.process.kill()
+                os.killpg(self.process.pid, signal.SIGTERM)  # which spares the process that clears away shared memory
+            self.process.kill()
 
 
 async def started(folder: str) -> WorkerProcess:
