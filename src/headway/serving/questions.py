@@ -98,8 +98,8 @@ class Sought(FlagRecord):
 OF_SOLVE = ("for_", "so_that", "find")  # of a verb that has a search of its own: in `solve` they are this one's
 # No number of theirs follows from an input, or the answer says itself where both sides are equal.
 SKIPPED = (
-    "solve", "ask", "schema", "list", "find", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "fits", "breakeven",
-    "sweep", "update", "probe", "lab", "measure", "web", "mcp",
+    "solve", "ask", "schema", "list", "find", "show", "trend", "fit", "lecture", "predict", "score", "calibrate", "new", "fits",
+    "breakeven", "sweep", "update", "probe", "lab", "measure", "web", "mcp",
 )  # fmt: skip
 
 
