@@ -481,4 +481,4 @@ def test_stable_ratio__the_verdict_is_that_of_the_facts() -> None:
     judged = {part.name: part for part in row.parts if part.verdict}
     assert set(judged) == {"H100 over A100-80", "H100 over B100"}
     assert all((part.verdict == "agrees") == (0.5 <= part.recomputed <= 2) for part in judged.values())
-    assert within(2.5, 0.5, 2.0) == "differs" and row.tolerance == "0.5..2"
+    assert within(2.5, 0.5, 2.0) == "differs" and row.tolerance == "0.5 .. 2"

@@ -37,6 +37,7 @@ EMPIRICAL = dict.fromkeys(
      "handed_decoding", "pooled_decoding"),
     "an iteration; its residual is tested instead",
 ) | {
+    "erlang_b": "a recursion over servers",
     "carried_step": "a quantile, found by number",
     "unsteady_floor_s": "the envelope compares batches with one another", "paying_users": "a search; TPOT on both sides is tested instead",
 }  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.core.formula import formula
 from headway.core.units import Number, PerSecond, Second, Token
+from headway.laws.queueing import servers as laws
 
 NEW_TOKEN: Token = 1.0
 POLLACZEK = "Pollaczek 1930, Khinchine 1932"
@@ -66,30 +67,22 @@ def mg1_wait_s(rate: PerSecond, service: Second, cv: Number) -> Second:
     return congestion(offered_load(rate, service, 1)) * service * (1 + cv * cv) / 2
 
 
-@formula(source=ERLANG + ": B(0) = 1, B(k) = a B(k-1) / (k + a B(k-1))")
 def erlang_b(rate: PerSecond, service: Second, servers: Number) -> Number:
     """Share of arrivals turned away by servers that keep no queue, whatever the spread of the services.
 
     >>> round(float(erlang_b(40.0, 0.2, 10)), 6)  # 8 Erlang offered to 10 seats
     0.121661
     """
-    offered = offered_load(rate, service, 1)
-    lost = 1.0 + 0 * offered * servers
-    for server in range(1, int(np.max(servers)) + 1):
-        lost = np.where(server <= servers, offered * lost / (server + offered * lost), lost)
-    return lost
+    return laws.erlang_b(servers, offered_load(rate, service, 1))
 
 
-@formula(source=ERLANG + ": C = B / (1 - rho (1 - B))")
 def erlang_c(rate: PerSecond, service: Second, servers: Number) -> Number:
     """Share of arrivals that wait at M/M/c, all of them when the load is 1 or more.
 
     >>> round(float(erlang_c(40.0, 0.2, 10)), 6)  # 8 Erlang on 10 replicas
     0.40918
     """
-    load = np.minimum(offered_load(rate, service, servers), 1)
-    lost = erlang_b(rate, service, servers)
-    return np.where(load < 1, lost / (1 - load * (1 - lost)), 1)
+    return laws.erlang_c(servers, offered_load(rate, service, 1))
 
 
 @formula(source=ERLANG + ": M/M/c, C S / (c (1 - rho))")

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.errors import BadValue
 from headway.core.formula import formula
 from headway.core.units import Number, Second
 
 HALF: Number = 0.5
-MOST_SERVERS = 1_000_000
+NEEDS = "servers >= 1, servers <= 1e6, servers % 1 == 0, load > 0"
 
 
-@formula(source="Erlang 1917: M/M/c/c, the recursion of the blocked share by servers", empirical="a recursion over servers")
+@formula(source="Erlang 1917: M/M/c/c, the recursion of the blocked share by servers", empirical="a recursion over servers", needs=NEEDS)
 def erlang_b(servers: Number, load: Number) -> Number:
     """Share of random arrivals that find every one of so many servers busy, where nobody waits; `load` is rate times service.
 
@@ -25,18 +24,13 @@ def erlang_b(servers: Number, load: Number) -> Number:
 
 
 def _blocked(servers: Any, load: Any) -> Any:
-    most = float(np.max(servers, initial=0))
-    if np.any(servers != np.round(servers)) or np.min(servers) < 1 or most > MOST_SERVERS:
-        raise BadValue("servers", servers, f"whole numbers from 1 to {MOST_SERVERS:,}")
-    if np.any(~(load > 0)):
-        raise BadValue("load", load, "above 0: rate times service, in servers kept busy")
     blocked = np.ones(np.broadcast_shapes(servers.shape, load.shape))
-    for place in range(1, int(most) + 1):
+    for place in range(1, int(np.max(servers)) + 1):
         blocked = np.where(place <= servers, load * blocked / (place + load * blocked), blocked)
     return blocked
 
 
-@formula(source="Erlang 1917: M/M/c, chance to wait, from the share that M/M/c/c blocks")
+@formula(source="Erlang 1917: M/M/c, chance to wait, from the share that M/M/c/c blocks", needs=NEEDS)
 def erlang_c(servers: Number, load: Number) -> Number:
     """Share of customers who have to wait, of random arrivals at so many servers; 1 where the load is no less than the servers.
 
@@ -46,7 +40,7 @@ def erlang_c(servers: Number, load: Number) -> Number:
     return erlang_b(servers, load) / (1 - np.minimum(load / servers, 1.0) * (1 - erlang_b(servers, load)))
 
 
-@formula(source="Erlang 1917: M/M/c, share that waits times the mean wait of those who do")
+@formula(source="Erlang 1917: M/M/c, share that waits times the mean wait of those who do", needs=NEEDS)
 def servers_wait_s(servers: Number, load: Number, service: Second) -> Second:
     """Mean wait for one of so many servers, over all customers, whose services are as random as their arrivals: M/M/1 with one server.
 
@@ -57,8 +51,18 @@ def servers_wait_s(servers: Number, load: Number, service: Second) -> Second:
     >>> float(servers_wait_s(1, 0.5, 2.0))  # load over 1 - load, times the service
     2.0
     """
+    return erlang_c(servers, load) * service * turns_per_service(servers, load)
+
+
+@formula(source="definition", needs=NEEDS)
+def turns_per_service(servers: Number, load: Number) -> Number:
+    """Services that pass before one who waits is next, on the mean: one over the servers that are free.
+
+    >>> float(turns_per_service(10, 8)), float(turns_per_service(2, 2))
+    (0.5, inf)
+    """
     free = np.where(load < servers, servers - load, 1.0)
-    return np.where(load < servers, erlang_c(servers, load) * service / free, np.inf)
+    return np.where(load < servers, 1 / free, np.inf)
 
 
 @formula(source="Kingman 1961, The single server queue in heavy traffic; exact for M/G/1 (Pollaczek and Khinchine)")
