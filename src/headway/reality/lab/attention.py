@@ -24,8 +24,8 @@ from headway.models.attention import AttentionPattern, AttentionSpan, Indexer
 from headway.models.attention.grouped_query import Attention
 from headway.models.variants import WANTS, look_of
 from headway.reality.lab.attention_setup import AttentionSetup
-from headway.reality.lab.batch import noise  # noqa: F401 (the same reasons against a verdict)
-from headway.reality.lab.experiment import CHILD, Calibration, Child, PredictedPoint, Say
+from headway.reality.lab.batch import noise as noise  # the same reasons against a verdict
+from headway.reality.lab.experiment import Calibration, Child, PredictedPoint, Say, calibrated
 from headway.reality.lab.facts import (
     ANSWERS,
     LAYERS,
@@ -111,7 +111,7 @@ def memory(setup: AttentionSetup) -> Byte:
 
 def calibrate(setup: AttentionSetup, child: Child) -> Calibration:
     """How fast this machine reads a cache in each way, at lengths beside those that are predicted."""
-    return child(CHILD, {"experiment": "attention", "job": "calibrate", "setup": asdict(setup)}, setup.threads)
+    return calibrated("attention", setup, child)
 
 
 def apart(tokens: Token, predicted: Sequence[int] = (), least: Token = 0) -> int:

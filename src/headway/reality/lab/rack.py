@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from headway.laws.step.memory import end_bytes, weights_bytes_chip
 from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
 from headway.models.totals import kv_bytes_per_token, params_by_part
 from headway.reality.lab.decoder import Array, Decoder, KeyValueCache, LayerWeights, choose, random_decoder, route
-from headway.reality.lab.experiment import CHILD, Calibration, Child, PredictedPoint, Say
+from headway.reality.lab.experiment import Calibration, Child, PredictedPoint, Say, calibrated
 from headway.reality.lab.links import FORM, WORD, LinkPlan
 from headway.reality.lab.rack_parts import LinkProbe, LinkProbeRun, WorkerRun, expert_part, stage_part
 from headway.reality.lab.rack_setup import RackSetup
@@ -104,7 +104,7 @@ def calibrate(setup: RackSetup, child: Child) -> Calibration:
     """Links and layers, measured by workers without the decoder; to which experts the decoder sends its tokens."""
     if cores() < WORKERS:
         note(f"{WORKERS} workers share {cores()} cores: their work counts by processor time, as if each had a core of its own")
-    return child(CHILD, {"experiment": "rack", "job": "calibrate", "setup": asdict(setup)}, setup.threads)
+    return calibrated("rack", setup, child)
 
 
 def calibration(setup: RackSetup) -> dict[str, Any]:

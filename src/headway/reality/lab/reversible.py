@@ -30,7 +30,7 @@ from headway.laws.training.memory import (
 )
 from headway.reality import coupling, threads
 from headway.reality.lab.couplings import CHECKPOINTED, MODES, PLAIN, REVERSIBLE, Stack, StackSize, half_squares, random_halves
-from headway.reality.lab.experiment import CHILD, Calibration, Child, PredictedPoint, Say
+from headway.reality.lab.experiment import Calibration, Child, PredictedPoint, Say, calibrated
 from headway.reality.lab.reversible_memory import WORD, stack_of
 from headway.reality.lab.reversible_setup import ReversibleSetup
 from headway.reality.measure.timing import QUIET, Rounds, clock_of, timed
@@ -88,12 +88,12 @@ def memory_size(setup: ReversibleSetup, layers: int) -> StackSize:
 
 def calibrate(setup: ReversibleSetup, child: Child) -> Calibration:
     """Operations of a layer one by one, the errors of 64 bits, and the peak of a stack of few layers."""
-    machine = child(CHILD, {"experiment": "reversible", "job": "calibrate", "setup": asdict(setup)}, setup.threads)
+    machine = calibrated("reversible", setup, child)
     modes = (REVERSIBLE,) if setup.quick else (REVERSIBLE, PLAIN, CHECKPOINTED)
     peaks = {mode: child(MEMORY_CHILD, _request(setup, mode, FEW), setup.threads)["peak"] for mode in modes}
     if None in peaks.values():
         note("peak memory is not predicted: this system does not say what a process had at most")
-    return machine | {"peaks": peaks}
+    return {**machine, "peaks": peaks}
 
 
 def _request(setup: ReversibleSetup, mode: str, layers: int) -> dict[str, Any]:

@@ -214,7 +214,7 @@ def _token_s(tier: int, holds: Sequence[Any], lives: Sequence[Any]) -> Any:
 
 
 def _saved_ends(draws: Sequence[ReuseDraw], loads: Sequence[Any], again_ends: tuple[float, float]) -> list[float]:
-    """Ends of the share of time saved, where both shares shares and rates lie at theirs."""
+    """Ends of the share of time saved, where both hit shares and rates lie at theirs."""
     ends = []
     for quantile, again, end in ((ENDS[0], again_ends[0], 1), (ENDS[1], again_ends[1], 0)):
         shares = [float(np.quantile([draw.hit_shares[tier] for draw in draws], quantile)) for tier in range(len(NAMES))]
