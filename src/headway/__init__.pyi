@@ -735,8 +735,6 @@ def solve(
     per: Text | bool | None = None,
     cost: Number | None = None,
     power: Number | None = None,
-    words: Text | Edits | None = None,
-    most: Number | None = None,
     system: Machine | None = None,
     by_year: bool | None = None,
     chips: Number | None = None,
