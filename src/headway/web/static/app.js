@@ -7,6 +7,7 @@ import { el, replace } from './dom.js';
 import { Start } from './start.js';
 import { close } from './tree.js';
 import { View } from './view.js';
+import { opening } from './wait.js';
 
 const main = document.getElementById('main');
 const OWN = new Set(['v', 'view', 'w']);
@@ -70,9 +71,11 @@ async function show() {
   } else {
     const pushed = (state) => history.pushState(null, '', addressOf(view, state));
     const go = (other, state) => { history.pushState(null, '', addressOf(other, state)); show(); };
+    const state = stateOf(location.search, view);
+    replace(main, headings(page, view), view.upload || view.waits ? null : opening(view, state));
     shown = new View(page, view, await verbOf(view.verb), names, pushed, go);
     replace(main, headings(page, view), shown.node);
-    await shown.show(stateOf(location.search, view));
+    await shown.show(state);
   }
   document.body.dataset.ready = String(Number(document.body.dataset.ready ?? 0) + 1);
 }

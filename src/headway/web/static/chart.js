@@ -3,6 +3,13 @@ import { el, replace } from './dom.js';
 
 const OPTIONS = { mode: 'vega-lite', ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg' };
 export const redraws = { count: 0 };
+// What draws is large, and words do not wait for it.
+const library = document.querySelector('script[src="/static/vega.js"]');
+const loaded = window.vegaEmbed ? Promise.resolve() : new Promise((resolve, reject) => {
+  library.addEventListener('load', resolve);
+  library.addEventListener('error', () => reject(new Error('what draws pictures could not be loaded')));
+});
+loaded.catch(() => {}); // told where a picture is drawn
 const NEAR = 60; // px of a drawing within which a pointer reads a point
 
 // Width to draw at: in the measure of the page's letters, so that those of a picture grow with them on large screens.
@@ -33,6 +40,7 @@ export class Chart {
     if (!(await this.swap(picture))) {
       const spec = { ...picture.spec, datasets: picture.data };
       const holder = el('div');
+      await loaded;
       const result = await window.vegaEmbed(holder, spec, OPTIONS);
       holder.querySelector('.vega-bindings')?.remove(); // an empty form
       this.view?.finalize();

@@ -4,6 +4,7 @@ import { Chart, Pump, png, widthOf } from './chart.js';
 import { Form } from './controls.js';
 import { commandLine, copied, el, replace, saved } from './dom.js';
 import { Parts } from './fresh.js';
+import { earlier, keepEarlier, narrow, work } from './wait.js';
 import { table, wide } from './table.js';
 import { number } from './tree.js';
 
@@ -32,9 +33,9 @@ export class View {
       button.addEventListener('click', () => { this.form.set({ words: preset.words, flags: preset.flags ?? {} }); this.settled(); });
       return button;
     });
-    return el('aside', { class: 'question', 'aria-label': 'The question' },
-      presets.length ? el('div', { class: 'presets', role: 'group', 'aria-label': 'Presets' }, presets) : null,
-      this.view.upload ? this.upload() : null, this.form.node);
+    return el('aside', { class: 'question', 'aria-label': 'The question' }, this.view.upload ? this.upload() : null,
+      el('details', { class: 'fold', open: !narrow.matches }, el('summary', {}, 'Change the question'),
+        presets.length ? el('div', { class: 'presets', role: 'group', 'aria-label': 'Presets' }, presets) : null, this.form.node));
   }
 
   // A dropped benchmark file: read here, sent with the question, written nowhere but beside the worker while it answers.
@@ -158,7 +159,7 @@ export class View {
     const mine = this.asked;
     const isLast = () => mine === this.asked;
     this.answer.setAttribute('aria-busy', 'true');
-    this.waiting();
+    this.waiting(of);
     try {
       const progress = (done, total) => { if (isLast()) this.showProgress(done, total); };
       const drafted = (answer) => { if (isLast()) this.showDraft(answer, of, isLast); };
@@ -166,6 +167,7 @@ export class View {
       if (isLast()) await this.showAnswer(answer, question, of, isLast);
     } catch (error) { if (isLast()) this.say(error, of); } finally {
       if (isLast()) {
+        this.pictures.querySelector('.ghost')?.remove();
         if (this.view.waits) this.offer(); else this.progress.hidden = true;
         this.answer.setAttribute('aria-busy', 'false');
       }
@@ -189,13 +191,24 @@ export class View {
     this.parts.show(of, this.headline);
   }
 
-  waiting() {
-    if (!this.view.heavy) return;
+  // What is being done, in words, and an earlier answer of the same question where there is one.
+  waiting(of) {
+    const first = !this.headline.textContent;
+    if (!this.view.heavy && !first) return;
+    const before = first && this.view.heavy ? earlier(this.page, this.view, of) : null;
+    if (before) {
+      this.headline.textContent = before.answer;
+      this.showFigures(before, null);
+      this.parts.show('earlier', this.headline, this.figures);
+    }
+    const says = el('p', { class: 'work', role: 'status' }, before ? 'An earlier answer; computing again: ' : '', work(this.view, this.form.get()));
+    if (first && !before) replace(this.pictures, el('div', { class: 'ghost', 'aria-hidden': 'true' }));
+    this.progress.hidden = false;
+    if (!this.view.heavy) { replace(this.progress, says); return; }
     const stop = el('button', { type: 'button', onclick: () => { cancel(); if (this.view.waits) this.offer(); else this.progress.hidden = true; } }, 'Cancel');
     this.bar = el('progress', { 'aria-label': 'Progress' });
-    this.count = el('span', { class: 'quiet' }, 'searching');
-    replace(this.progress, this.bar, this.count, stop);
-    this.progress.hidden = false;
+    this.count = el('span', { class: 'quiet' });
+    replace(this.progress, says, this.bar, this.count, stop);
   }
 
   showProgress(done, of) {
@@ -210,6 +223,7 @@ export class View {
     this.headline.textContent = answer.answer;
     const asked = () => question;
     this.showFigures(answer, asked);
+    if (this.view.heavy) keepEarlier(this.page, this.view, of, answer);
     replace(this.command, commandLine(answer.command));
     replace(this.rest, this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question, Boolean(answer.pictures?.length)));
     this.parts.show(of, this.headline, this.figures, this.command, this.rest);
@@ -220,7 +234,7 @@ export class View {
     const wanted = this.view.figures.map((key) => answer.figures.find((figure) => figure.key === key)).filter(Boolean);
     for (const figure of wanted) if ('explains' in figure) this.trees.set(figure.key, figure.explains);
     replace(this.figures, wanted.slice(0, FIGURES).map((figure) => el('div', { class: 'number-card' },
-      this.trees.get(figure.key) === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
+      !asked || this.trees.get(figure.key) === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
       el('span', { title: figure.doc }, /[a-z]/i.test(figure.name) ? figure.name : figure.doc))));
   }
 
