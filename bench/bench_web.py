@@ -1,9 +1,10 @@
-"""The page's own times in a real Chromium: start to usable page, slider to painted curve over 50 moves, bytes of its files.
+"""The page's own times in a real Chromium: start to usable page, each page's first words and whole answer, slider to painted curve over 50
+moves, bytes of its files.
 
     .venv/bin/python bench/bench_web.py
 
-Targets on a quiet machine: first page within 2 s of the command, slider to curve 50 ms in the median and 120 ms at the 95th percentile, own
-files 500 kB. Exits with 1 beyond twice a time. The load of the machine stands beside the figures.
+Targets on a quiet machine: first page within 2 s of the command, first words of a page within 2 s, slider to curve 50 ms in the median and 120 ms at the 95th
+percentile, own files 500 kB. Exits with 1 beyond twice a time. The load of the machine stands beside the figures.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 STATIC = ROOT / "src" / "headway" / "web" / "static"
@@ -52,6 +54,38 @@ MOVE = """async ([selector, moves]) => {
 }"""
 
 
+SEEN = """
+window.seen = {};
+const note = (what) => { window.seen[what] ??= performance.now() / 1000; };
+new MutationObserver(() => {
+    const answer = document.querySelector('.answer');
+    const has = (selector) => document.querySelector(selector)?.textContent.trim();
+    if (has('.work') || has('#answer') || has('.doors') || has('.chapter-head')) note('first');
+    if (has('.doors') || document.querySelector('.chapter svg') || (has('#answer') && answer?.ariaBusy === 'false')) note('whole');
+}).observe(document, {childList: true, subtree: true, attributes: true});
+"""
+
+
+def openings(browser: Any, address: str) -> bool:
+    """Print when each page shows its first words and its whole answer; whether one shows its first too late."""
+    from headway.web import pages
+
+    late = False
+    views = [f"/{entry['name']}?view={view['name']}" for entry in pages.document() for view in entry.get("view", ())]
+    for path in ["/start", "/blackboard", *views]:
+        context = browser.new_context(viewport={"width": 1200, "height": 900})
+        page = context.new_page()
+        page.add_init_script(SEEN)
+        page.goto(address + path, wait_until="commit")
+        page.locator(".doors, .chapter svg, .progress .begin, .drop, [aria-busy=false] #answer:not(:empty)").first.wait_for(timeout=120_000)
+        page.wait_for_timeout(50)
+        seen = page.evaluate("() => window.seen")
+        print(f"{path}: first words {seen['first']:.2f} s (target 2), whole answer {seen.get('whole', 0):.1f} s")
+        late |= seen["first"] > 4
+        context.close()
+    return late
+
+
 def main() -> int:
     """Measure and print; 1 where a time is beyond twice its target."""
     from playwright.sync_api import sync_playwright
@@ -70,6 +104,7 @@ def main() -> int:
             first = time.perf_counter() - start
             print(f"command to answered page with its curve: {first:.2f} s (target 2)")
             late |= first > 4
+            late |= openings(browser, address)
             for name, (path, selector) in CURVES.items():
                 page.goto(address + path)
                 page.wait_for_selector(selector, state="visible", timeout=120_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,7 @@ from support.web_server import Visit
 
 pytestmark = pytest.mark.slow  # a browser
 
-FIRST_S = 2.0  # until words that belong to the question stand on the page
-SLACK = 2.0  # of a busy machine
+LIMIT_MS = 4_000  # until words that belong to the question stand: twice the target, which bench_web measures
 VIEWS = [(page["name"], view) for page in pages.document() for view in page.get("view", ())]
 WORKING = [(page, view) for page, view in VIEWS if not view.get("upload") and not view.get("waits")]
 HEAVY = "/prices?view=speed&w=llama-3.1-8b&on=h200&prompt=500&output=50"
@@ -40,15 +38,17 @@ def held(visit: Visit, warm: None) -> Iterator[tuple[Visit, list[Any]]]:
 
 
 def first_words(visit: Visit, path: str, where: str) -> None:
-    """Open a page and see its first words in time; once more where the machine was busy with something else."""
+    """Open a page and see its first words within the limit; once more where the machine was busy with something else."""
+    errors = pytest.importorskip("playwright.sync_api")
     for is_last in (False, True):
-        start = time.monotonic()
         visit.page.goto(visit.address + path, wait_until="commit")
-        visit.page.locator(where).first.wait_for()
-        took = time.monotonic() - start
-        if took < SLACK * FIRST_S:
+        try:
+            visit.page.locator(where).first.wait_for(timeout=LIMIT_MS)
+        except errors.TimeoutError:
+            if is_last:
+                raise
+        else:
             return
-        assert not is_last, took
 
 
 @pytest.mark.parametrize(("name", "view"), WORKING, ids=[f"{name}-{view['name']}" for name, view in WORKING])
