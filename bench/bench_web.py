@@ -3,8 +3,8 @@ moves, bytes of its files.
 
     .venv/bin/python bench/bench_web.py
 
-Targets on a quiet machine: first page within 2 s of the command, first words of a page within 2 s, slider to curve 50 ms in the median and 120 ms at the 95th
-percentile, own files 500 kB. Exits with 1 beyond twice a time. The load of the machine stands beside the figures.
+Targets on a quiet machine: first page within 2 s of the command, first words of a page within 2 s, slider to curve 50 ms in the median and
+120 ms at the 95th percentile, own files 500 kB. Exits with 1 beyond twice a time. The load of the machine stands beside the figures.
 """
 
 from __future__ import annotations
