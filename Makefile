@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check flags golden answers stubs index sheets pictures score-runs refit winners helps loads lint types bench fuzz release clean
+.PHONY: demo test check site flags golden answers stubs index sheets pictures score-runs refit winners helps loads lint types bench fuzz release clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -51,6 +51,11 @@ sheets: .venv/dev
 # Draws the files of docs/pictures/ again, each by the command that docs/pictures.md prints above it.
 pictures: .venv/dev
 	$(BIN)/python bench/draw_pictures.py > /dev/null
+
+# Builds the site of the docs into build/site/, which a browser opens from its folder (offline, search included); checks every link; a minute.
+site: .venv/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python tools/handbook
 
 # Diagnoses 40 simulated runs by `score`, and recorded ones where RECORDED names their folder; prints the seed first.
 score-runs: .venv/dev

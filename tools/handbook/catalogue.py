@@ -1,0 +1,26 @@
+"""Catalogue: models, chips, machines, memory tiers and price sheets as the tables that `headway list` prints."""
+
+from __future__ import annotations
+
+import headway
+from headway.core.listing import format_value
+from reference import cell
+
+LISTS = ("models", "chips", "systems", "tiers", "sheets")
+
+
+def pages() -> dict[str, str]:
+    """A page for each list."""
+    return {f"reference/{name}.md": page(name) for name in LISTS}
+
+
+def page(name: str) -> str:
+    """A list as a table, without the columns that hardly a row has."""
+    result = headway.command(f"list {name}")
+    rows = result.rows()
+    keys = [key for key in rows[0] if sum(row.get(key) not in (None, "") for row in rows) * 4 >= len(rows)]
+    units = {key: column.unit for key, column in result.columns.items()}
+    head = f"# {name[0].upper()}{name[1:]}\n\n{result.answer}\n\n```console\n$ headway list {name}\n```\n\n"
+    table = ["| " + " | ".join(key.replace("_", " ") for key in keys) + " |", "|" + "---|" * len(keys)]
+    table += ["| " + " | ".join(cell(format_value(row.get(key), units.get(key, ""))) for key in keys) + " |" for row in rows]
+    return head + "\n".join(table) + "\n"

@@ -1,0 +1,61 @@
+"""The lecture: a page for each chapter, with its prose, a picture for each section and every claim beside its verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import headway
+from headway.evidence import claims as ledger
+from headway.evidence.claims.rows import ClaimRow
+from headway.evidence.lecture import chapters as lecture
+from headway.evidence.lecture.chapters import Chapter, Section
+
+THEMES = {"light": "", "dark": " --plot-theme dark"}
+
+
+def pages(out: Path) -> dict[str, str]:
+    """The chapters, and their pictures drawn into `out`/lecture."""
+    (out / "lecture").mkdir(parents=True, exist_ok=True)
+    rows = ledger.rows()
+    by_id = {row.id: row for row in rows}
+    return {f"lecture/{page.number}.md": chapter(page, rows, by_id, out) for page in lecture.chapters()}
+
+
+def chapter(page: Chapter, rows: list[ClaimRow], by_id: dict[str, ClaimRow], out: Path) -> str:
+    """One chapter."""
+    agree, differ, unsettled = lecture.verdict_counts(rows, page)
+    name = page.title if page.number == lecture.EXTRA else f"{page.label}. {page.title}"
+    parts = [f"# {name}", f"{page.says[0].upper()}{page.says[1:]}.",
+             ("" if page.number == lecture.EXTRA else f"From {page.time} of the lecture. ")
+        + f"Claims: {agree} agree, {differ} differ, {unsettled} open.",
+             f"```console\n$ headway lecture {page.label}\n```"]  # fmt: skip
+    for section in page.sections:
+        parts += [f"## {section.title}", section.text, *picture(section, out), table(section, by_id)]
+    parts.append("Try next:\n\n```console\n" + "\n".join(f"$ {command}" for command in page.commands) + "\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def picture(section: Section, out: Path) -> list[str]:
+    """The picture of the first claim of a section that has one, below the command that draws it."""
+    for claim in section.statements:
+        name = claim.lower()
+        try:
+            for theme, flag in THEMES.items():
+                headway.command(f"lecture {claim} --plot {out}/lecture/{name}-{theme}.svg{flag}")
+        except headway.HeadwayError:
+            continue
+        about = section.statements[claim]
+        images = "\n".join(f"![{about}]({name}-{theme}.svg#only-{theme})" for theme in THEMES)
+        return [f"```console\n$ headway lecture {claim} --plot {name}.svg\n```", images]
+    return []
+
+
+def table(section: Section, by_id: dict[str, ClaimRow]) -> str:
+    """The claims of a section: what was stated, what the laws give, the verdict."""
+    lines = ["| claim | says | lecture | recomputed | verdict |", "|---|---|---|---|---|"]
+    for claim, says in section.statements.items():
+        row = by_id[claim]
+        verdict = row.verdict + (f" ({row.cause})" if row.cause and row.cause != row.verdict else "")
+        cells = (f"`{claim}`", says, lecture.lecture_text(row), lecture.recomputed_text(row), verdict)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("*", "\\*") for cell in cells) + " |")
+    return "\n".join(lines)
