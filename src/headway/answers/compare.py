@@ -18,7 +18,7 @@ from headway.hardware.questions import Compare
 from headway.hardware.system import market_kinds, system
 from headway.models.describe import about_model
 from headway.report import compare as words
-from headway.report import output
+from headway.report import compare_picture, output
 
 COST, POWER = Field("USD/s", "", bare="USD/h"), Field("W", "")
 CONTEXT = "8192"
@@ -50,8 +50,9 @@ def run(args: Compare) -> output.Answer:
             traced = machine_rows(systems, basis, cost, power, watts)
     table = words.MODELS if systems is None else words.MACHINES
     return output.Answer(
-        traced_listing(traced), notes=notes, describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table
-    )
+        traced_listing(traced), notes=notes, describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table,
+        pictures={"figures": lambda rows, view: compare_picture.figures(list(rows), basis, systems is None, view)},
+    )  # fmt: skip
 
 
 def _systems(names: list[str], args: Compare) -> list[Any] | None:

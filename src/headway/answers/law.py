@@ -17,7 +17,7 @@ from headway.core.quantity import user_input
 from headway.performance.law import hints_of, read
 from headway.performance.questions import LawQuestion
 from headway.report import law as words
-from headway.report import output
+from headway.report import law_picture, output
 from headway.serving.solve import Condition, SolveInput, solve
 from headway.training.scaling.fits import DEFAULT, fit
 
@@ -92,7 +92,10 @@ def _results(law: Any, args: LawQuestion) -> output.Answer:
     ]
     traced = [{**point, "result": result} for point, result in zip(defined, results, strict=True)]
     listing = Listing(rows, tuple(notes), lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
-    return output.Answer(listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call))
+    return output.Answer(
+        listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call),
+        pictures={"values": lambda rows, view: law_picture.along(law, call, list(rows), view)},
+    )  # fmt: skip
 
 
 # -- backwards ------------------------------------------------------------------------------------------------------------------

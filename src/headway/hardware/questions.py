@@ -63,6 +63,7 @@ class Compare(Question):
     probes = None
     example = "compare gb200-nvl72,8xh200"
     refresh = "at once"
+    pictures = (("figures", "the main figures of each as bars, with the ratios to the first"),)
     subjects = ("names",)
     names = field(kind="subject", word="NAME", place="+", help="machines (h100-sxm, gb200-nvl72) or models, the first is the reference")
     per = field(choices=("chip", "machine", "usd", "watt"), help="basis of the ratios (default chip)", default="chip")

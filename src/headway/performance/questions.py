@@ -25,6 +25,7 @@ class LawQuestion(Question):
     verb, answered_by = "law", "headway.answers.law"
     example = "law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw"
     refresh = "at once"
+    pictures = (("values", "its values along the argument that has the most"),)
     groups = (FlagGroup(LawBackwards, "question"),)
     subjects = ("law", "values")
     edits = ("catalog",)

@@ -43,7 +43,7 @@ def side_by_side(rows: Any, basis: str, models: bool) -> Summary:
     name, table = ("model", MODELS) if models else ("machine", MACHINES)
     keys = [key for key in table if key != name and not key.endswith("_ratio") and any(row.get(key) is not None for row in row_list)]
     people = Listing(
-        [{"fact": key} | {row[name]: _cell(row, key, table[key].unit, row is row_list[0]) for row in row_list} for key in keys]
+        [{"fact": key} | {row[name]: figure(row, key, table[key].unit, row is row_list[0]) for row in row_list} for key in keys]
     )
     if models:
         return Summary(
@@ -56,7 +56,8 @@ def side_by_side(rows: Any, basis: str, models: bool) -> Summary:
     return Summary(headline, (), [f"Ratios in parentheses are {BASIS[basis]}, to the first; - where a fact is not published."], people)
 
 
-def _cell(row: dict[str, Any], key: str, unit: str, is_first: bool) -> str:
+def figure(row: dict[str, Any], key: str, unit: str, is_first: bool) -> str:
+    """A fact as people read it, with its ratio to that of the first."""
     value, ratio = row.get(key), row.get(f"{key}_ratio")
     text = "-" if value is None else units.show(value, unit, 4)
     return text if is_first or ratio is None else f"{text} ({ratio:.3g}x)"

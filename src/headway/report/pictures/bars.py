@@ -9,7 +9,7 @@ from headway.report.pictures import marks
 from headway.report.pictures.frame import Panel, View, inner
 from headway.report.pictures.lettering import LEADING, SIZE, shorten, text_width
 from headway.report.pictures.marks import Row
-from headway.report.pictures.scale import AxisScale
+from headway.report.pictures.scale import AxisScale, tick_text
 
 BarPart = tuple[str, float, str]  # what it is, how long, its colour
 
@@ -38,20 +38,23 @@ class Bars:
     thick: float = 26  # px of a bar
     pitch: float = 40  # px from bar to bar
     zero: bool = False  # whether a rule stands at 0
+    columns: int = 1  # panels beside each other
 
     def panel(self, view: View, suffix: str) -> Panel:
         """The bars, their names beside them, over them in a narrow view."""
         theme, x, raised = view.colours, self.x.axis(view.ends(f"x{suffix}")), SIZE * LEADING * view.is_narrow
-        margin = 0.0 if view.is_narrow else min(max(text_width(bar.name) for bar in self.bars) + 10, view.width * 0.34)
-        width, pitch = inner(view, margin, 14), self.pitch + raised
-        boxes, words, limits, names = [], [], [], []
+        most = view.width * 0.34 / self.columns
+        margin = 0.0 if view.is_narrow else min(max(text_width(bar.name) for bar in self.bars) + 10, most)
+        width, pitch = inner(view, margin, 14, self.columns), self.pitch + raised
+        boxes, words, limits, names, tips = [], [], [], [], []
         for place, bar in enumerate(self.bars):
             top = place * pitch + (pitch - self.thick) / 2 + raised / 2
             start = 0.0
-            for _, value, meaning in bar.parts:
+            for name, value, meaning in bar.parts:
                 ends = sorted(x.across(max(end, x.low), width) for end in (start, start + value))
                 start += value
                 boxes.append({"x": ends[0], "x2": ends[1], "y": top, "y2": top + self.thick, "color": theme.line(meaning)})
+                tips.append(self._tip(bar, name, value, sum(ends) / 2, top + self.thick / 2))
             words += self._note(view, bar, x.across(min(max(start, 0.0, bar.high or 0.0, bar.limit or 0.0), x.high), width) + 6, width, top)
             if bar.limit is not None and x.holds(bar.limit):
                 at = x.across(bar.limit, width)
@@ -67,6 +70,9 @@ class Bars:
         data = {f"{self.name}_parts": boxes, f"{self.name}_words": words, f"{self.name}_names": names, f"{self.name}_limits": limits}
         layers = [marks.pixel_boxes(f"{self.name}_parts", stroke=theme.paper), marks.pixel_rules(f"{self.name}_limits", width=2),
                   marks.labels(f"{self.name}_words"), marks.labels(f"{self.name}_names")]  # fmt: skip
+        if view.is_page:
+            data[f"{self.name}_tips"] = [] if view.axes else tips  # none while a slider moves
+            layers.append(marks.tips(f"{self.name}_tips"))
         if self.zero:
             at = x.across(0.0, width)
             line = {"x": at, "x2": at, "y": 0, "y2": len(self.bars) * pitch, "color": theme.muted}
@@ -75,6 +81,12 @@ class Bars:
         keys = [(f"■ {name}", meaning) for bar in self.bars for name, _, meaning in bar.parts if name and self.has_key]
         return Panel(width=width, height=len(self.bars) * pitch, layers=layers, data=data, x=x, left_margin=margin, right_margin=14,
                      heading=self.heading, keys=list(dict.fromkeys(keys)))  # fmt: skip
+
+    def _tip(self, bar: Bar, part: str, value: float, across: float, down: float) -> Row:
+        """What a page says of a part of a bar, or of a bar of one part."""
+        text = tick_text(value, self.x.unit)
+        text = f"{part} {text}" if len(bar.parts) > 1 else bar.note or text
+        return {"x": round(across, 1), "y": round(down, 1), "downs": [round(down, 1)], "tip": f"{bar.name}: {text}"}
 
     def _note(self, view: View, bar: Bar, after: float, width: float, top: float) -> list[Row]:
         """What stands after the bar, or over its end where there is no room after it."""

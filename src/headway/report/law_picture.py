@@ -1,0 +1,88 @@
+"""The picture of `headway law`: its values along the argument that was given the most of them, a curve for each value of the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from headway.core.errors import BadValue
+from headway.core.listing import heading
+from headway.report import law as words
+from headway.report.pictures import frame, grid, palette, plot, scale
+
+if TYPE_CHECKING:
+    from headway.core.trace import Law
+    from headway.report.pictures.frame import Picture, View
+
+SPREAD = 4.0  # factor that values of equal ratios span on a logarithmic axis
+EQUAL = 0.02  # share by which their ratios may differ
+
+
+def along(law: Law, call: Any, rows: Sequence[dict[str, Any]], view: View) -> Picture:
+    """The law's values; a single one is a point."""
+    points = [row for row in rows if row["result"] is not None]
+    numeric = [key for key in call.axes if all(type(row[key]) in (int, float) for row in points)]
+    if not points or not numeric:
+        raise BadValue("--plot", law.name, "finite values at an argument that is a number")
+    varying = [key for key in call.axes if len({str(row[key]) for row in points}) > 1]
+    x = max(numeric, key=lambda key: len({row[key] for row in points}))  # the first of those with as many
+    lines = [] if call.paired else [key for key in varying if key != x]
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for row in points:
+        curves.setdefault(_values(call, row, lines), []).append(row)
+    names = list(curves)[: grid.MOST_CURVES]
+    first, unit = sorted(curves[names[0]], key=lambda row: row[x]), call.unit()
+    parts: list[plot.Part] = []
+    for place, name in enumerate(names):
+        line = [{"x": float(row[x]), "y": float(row["result"])} for row in sorted(curves[name], key=lambda row: row[x])]
+        look = {"meaning": palette.MEANINGS[place] if len(names) > 1 else "compute", "dash": plot.DASHES[place]}
+        parts.append(plot.Series(rows=line, text=name, dots=24 if len(line) <= grid.MOST_DOTTED else 0, data=f"curve{place}", **look))
+    if len(points) == 1:
+        parts.append(plot.Point(x=float(first[0][x]), y=float(first[0]["result"]), text=words.text(first[0]["result"], unit)))
+    visible = [row for name in names for row in curves[name]]
+    is_log = _is_geometric(sorted({float(row[x]) for row in visible}))
+    across = scale.AxisScale(heading(x) + " (log)" * is_log, [row[x] for row in visible], call.unit(x), log=is_log, most=6, room=0.07,
+                             base=2 if is_log and x in grid.BINARY else 10)  # fmt: skip
+    up = scale.AxisScale("", [float(row["result"]) for row in visible], unit)
+    kind = ", ".join([unit] * (unit == "token") + ["log"] * up.axis().log)  # ticks have other units
+    drawing = plot.Plot(name="law", x=across, y=up, parts=parts, height=300, is_fitting=True,
+                        heading=heading(law.name) + (kind and f" ({kind})"))  # fmt: skip
+    less = f"; the first {len(names)} of {len(curves)} curves" if len(curves) > len(names) else ""
+    fixed = _values(call, first[0], [key for key in call.axes if key not in (*varying, x)])
+    subtitle = f"{law.name}{fixed and f' at {fixed}'}{less}"
+    title = _finding(law, call, first, x, names[0])
+    return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=words.sentence(law))
+
+
+def _values(call: Any, row: dict[str, Any], keys: Sequence[str]) -> str:
+    """Arguments of a row in words."""
+    return ", ".join(
+        f"{heading(key)} {words.text(row[key], call.unit(key)) if type(row[key]) in (int, float) else row[key]}" for key in keys
+    )
+
+
+def _finding(law: Law, call: Any, line: Sequence[dict[str, Any]], x: str, name: str) -> str:
+    """Title: from what to what the law goes along its argument."""
+    name, (first, last) = name and f", {name}", (line[0], line[-1])
+    start, end = (f"{words.text(row['result'], call.unit())} at {words.text(row[x], call.unit(x))}" for row in (first, last))
+    start = start.replace(" at ", f" at {heading(x)} ")
+    law_name = heading(law.name)[:1].upper() + heading(law.name)[1:]
+    if len(line) == 1:
+        return f"{law_name} is {start}{name}"
+    if first["result"] == last["result"]:
+        return f"{law_name} is {start} and as much at {words.text(last[x], call.unit(x))}{name}"
+    return f"{law_name} {'rises' if last['result'] > first['result'] else 'falls'} from {start} to {end}{name}"
+
+
+def _is_geometric(values: Sequence[float]) -> bool:
+    """Whether values have equal ratios, the last aside, where a range ends.
+
+    >>> _is_geometric([1.0, 2.0, 4.0, 7.0]), _is_geometric([1.0, 2.0, 3.0]), _is_geometric([1.0, 100.0])
+    (True, False, True)
+    """
+    if len(values) < 2 or values[0] <= 0 or values[-1] < SPREAD * values[0]:
+        return False
+    ratios = [later / value for value, later in pairwise(values)]
+    return len(values) == 2 or all(math.isclose(ratio, ratios[0], rel_tol=EQUAL) for ratio in ratios[:-1] or ratios)
