@@ -148,7 +148,7 @@ def test_tree_of_a_number__stands_out_from_its_paper(visit: Visit) -> None:
     check_texts(page)
 
 
-@pytest.mark.parametrize("path", ["/plan?view=serve", "/compare?view=chip", "/evidence?view=score", "/blackboard?claim=RB-10"])
+@pytest.mark.parametrize("path", ["/plan?view=serve", "/compare?view=chip", "/runs?view=calibrate", "/blackboard?claim=RB-10"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_keyboard__goes_through_all_in_order_and_is_seen(browser: Any, address: str, path: str, width: int) -> None:
     window = Visit(browser, address, viewport={"width": width, "height": 900})

@@ -10,10 +10,11 @@ import pytest
 
 import headway as hw
 from headway.core import schema
-from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.errors import HeadwayError, UnknownName
 from headway.core.schema import KINDS
 from headway.report.pictures import palette
 from headway.web import board, pages, permitted
+from headway.web.permitted import Refused
 from headway.web.question import UPLOADS, asked_by, flags_of, question
 from support.paths import SOURCE
 
@@ -38,11 +39,11 @@ def test_colours__are_those_of_the_pictures() -> None:
             assert f"{name}: {colour}".lower() in block.lower(), (theme, name)
 
 
-@pytest.mark.parametrize("words", [["lecture", "quiz"], ["measure"], ["fit"], ["nope"]])
+@pytest.mark.parametrize("words", [["measure"], ["fit"], ["nope"]])
 def test_link__what_no_page_shows_is_said(words: list[str]) -> None:
     from headway.web.verb import state
 
-    with pytest.raises((BadValue, UnknownName)):
+    with pytest.raises((Refused, UnknownName)):
         state(words, [])
 
 
@@ -51,6 +52,7 @@ def test_link__what_the_board_does_not_show_opens_the_table_of_claims() -> None:
 
     assert state(["lecture"], [("bridge", "on")]) == "/evidence?view=claims&bridge=on"
     assert state(["lecture"], [("with", "total=1T")]) == "/blackboard"
+    assert state(["lecture", "quiz", "3"], []) == "/blackboard?chapter=3"
 
 
 def test_link__keeps_the_changed_inputs_of_a_claim() -> None:
@@ -140,8 +142,8 @@ def test_pages__numbers_shown_large_are_columns_of_the_answer() -> None:
     asked = [view for page in pages.document() for view in page.get("view", ()) if view["verb"] not in UPLOADS and view["figures"]]
     lacking = {}
     for view in asked:
-        flags = [text for name, value in view["flags"].items() for text in (f"--{name}", value)]
-        columns = json.loads(hw.command(shlex.join([view["verb"], *view["words"], *flags])).to_json())["columns"]
+        asked_view = question({"verb": view["verb"], "words": view["words"], "flags": view["flags"]})
+        columns = json.loads(hw.command(shlex.join(asked_view.argv())).to_json())["columns"]
         lacking[view["name"]] = [key for key in view["figures"] if key not in columns]
     assert {name: keys for name, keys in lacking.items() if keys} == {}
 

@@ -161,7 +161,7 @@ def test_chip__of_ones_own_is_edited_fact_by_fact_and_taken_away(visit: Visit) -
 
 
 def test_benchmark__is_read_where_it_is_dropped(visit: Visit) -> None:
-    page = visit.open("/evidence?view=score")
+    page = visit.open("/runs?view=score")
     bench = ROOT / "tests" / "contract" / "golden" / "inputs" / "vllm_serve.json"
     page.get_by_label("Benchmark file").set_input_files(str(bench))
     page.wait_for_function("() => document.querySelector('#answer').textContent.startsWith('TPOT')")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -10,7 +11,6 @@ from headway import QUESTIONS
 from headway.core.errors import HeadwayError
 from headway.core.question import question_of
 from headway.web import pages, permitted
-from headway.web.question import UPLOADS
 from headway.web.verb import place_of_command
 from support.web_server import Visit
 
@@ -20,8 +20,7 @@ def test_every_verb_of_a_page_opens_by_its_example() -> None:
     assert asked | {"lecture"} >= set(permitted.VERBS)
     for verb in permitted.VERBS:
         words = shlex.split(question_of(verb).example)
-        if verb not in UPLOADS:  # whose example names a file
-            assert place_of_command(shlex.join(["headway", *words])).startswith("/")
+        assert place_of_command(shlex.join(["headway", *words])).startswith("/")
 
 
 @pytest.mark.parametrize("command", ["nope x", 'serve llama-3.1-8b --on "h100', "", "headway", "--help", "web plan", "serve --nosuch 3",
@@ -32,13 +31,22 @@ def test_what_opens_no_page_is_one_line(command: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_verb_without_a_page_says_why() -> None:
+    for verb in QUESTIONS:
+        asked = question_of(verb)
+        assert bool(asked.no_page) != bool(asked.refresh), verb
+        if asked.no_page:
+            with pytest.raises(permitted.Refused, match=re.escape(asked.no_page)):
+                permitted.check_verb(verb)
+
+
 @pytest.mark.slow  # a browser
 def test_questions_and_commands_open_their_pages(visit: Visit) -> None:
     page = visit.open("/")
     assert page.locator(".door").count() == 4
-    page.locator(".door").nth(2).get_by_label("Model").fill("llama-3.1-8b")
+    page.locator(".door").nth(2).get_by_label("Requests").fill("400k/day")
     page.locator(".door").nth(2).get_by_role("button").click()
-    page.wait_for_url("**/prices?v=1&view=breakeven&w=llama-3.1-8b&on=8xh100-sxm")
+    page.wait_for_url("**/own?v=1&view=breakeven&w=llama-3.1-8b&on=l40s&sheet=groq%2Fllama-3.1-8b&rate=400k%2Fday&prompt=2k*")
     page = visit.open("/")
     page.get_by_label("Or type a command").fill("headway law servers_wait_s servers=10 load=8 service=5s")
     page.keyboard.press("Enter")

@@ -60,9 +60,10 @@ def run(args: Calibrate) -> output.Answer:
         raise _unusable(args, [*bad, *silent])
     runs = with_predictions(runs, where)
     if path is not None:
-        _write(path, name, runs, where)
+        save(path, _profile(name, runs, where), makes_folder=True)
     answer = _answer(deployments(runs), [*bad, *silent], path)
     answer.pictures = {"parity": lambda _, view: _picture(runs, view)}
+    answer.documents = {"toml": lambda: _profile(name, runs, where)}
     if path:
         answer.words = replace(
             answer.words, remarks=[f"written: {path}, {calibration.count_of(len(runs))}; {BY_IT}", *answer.words.remarks]
@@ -229,8 +230,7 @@ def _place(args: Calibrate, name: str) -> Path:
     return path
 
 
-def _write(path: Path, name: str, all_runs: Sequence[UsedRun], where: Catalog) -> None:
-    """Write the profile of runs, whole or not at all."""
+def _profile(name: str, all_runs: Sequence[UsedRun], where: Catalog) -> str:
+    """The file of a profile of runs."""
     runs = tuple(used_run.run for used_run in all_runs)
-    profile = Profile(name=name, runs=runs, headway=__version__, facts=facts_hash(where, {run.key for run in runs}))
-    save(path, text_of(profile), makes_folder=True)
+    return text_of(Profile(name=name, runs=runs, headway=__version__, facts=facts_hash(where, {run.key for run in runs})))

@@ -34,6 +34,7 @@ class Ask(Question):
 
     verb = "ask"
     example = "ask question.toml --batch 1..64*2"
+    no_page = "it opens a file of yours; type the question in it, such as plan MODEL --on MACHINE"
     subjects = ("file",)
     edits = ()
     file_values: ClassVar[Mapping[str, Any]] = {}
@@ -100,6 +101,7 @@ class SchemaOf(Question):
 
     verb, answered_by = "schema", "headway.answers.schema"
     example = "schema serve"
+    no_page = "it describes questions to programs; `headway schema VERB` prints it"
     subjects = ("of",)
     edits = ()
     of = field(kind="word", word="VERB", place="1", help="any verb of `headway --help`")

@@ -36,6 +36,7 @@ SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".tom
           "calibrations": ".toml", "efficiency": ".toml"}  # fmt: skip
 OF_USERS = ("calibrations", "efficiency")  # kinds of which none ship
 in_use: ContextVar[tuple[str, ...]] = ContextVar("in_use", default=())  # folders of --catalog while a question is answered
+names_alone: ContextVar[bool] = ContextVar("names_alone", default=False)  # models are names of the catalogue: no file, no download
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 

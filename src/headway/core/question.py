@@ -173,6 +173,7 @@ class Question:
     pictures: ClassVar[Sequence[tuple[str, str]]] = ()  # that answers may draw: the name of each, the default first, and what it shows
     broadcasts: ClassVar[tuple[str, ...]] = ()  # numbers of which a list is one call over arrays, so that a sweep asks it so
     refresh: ClassVar[str] = ""  # whether a page asks it "at once", as a slider moves, or "on release"; empty: no page does
+    no_page: ClassVar[str] = ""  # why no page asks it, and what to do instead
     probes: ClassVar[Sequence[str] | None] = ()  # fields without which it is asked again, to say which change nothing; None: all
     slow_with: ClassVar[tuple[str, ...]] = ()  # fields beside which that would take long
     subjects: ClassVar[tuple[str, ...]] = ("model", "on")  # positional arguments of its function

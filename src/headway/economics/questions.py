@@ -358,6 +358,7 @@ class Update(Question):
 
     verb, answered_by = "update", "headway.answers.update"
     example = "update --check"
+    no_page = "it writes price tables of yours; run `headway update`, and pages show those prices"
     subjects, edits = (), ()
     no_edits = "a verb about a model or a machine; update is about price tables"
     check = field(kind=SWITCH, help="tell what would change, and write nothing", default=False)

@@ -108,6 +108,7 @@ class Calibrate(Question):
     probes, slow_with = ("prompt", "output", "ep", "engine_version", "max_num_seqs"), ("save", "advise")  # what the file may say itself
     example = "calibrate bench.json --on 8xh100-sxm --tp 8 --engine vllm"
     refresh = "on release"
+    documents = ("toml",)
     groups = (FlagGroup(UnsaidFacts, "what a benchmark's output does not say"),)
     pictures = (("parity", "measured against predicted, before and after"),)
     subjects = ("rows",)
@@ -140,6 +141,7 @@ class Probe(Question):
 
     verb, answered_by = "probe", "headway.answers.probe"
     example = "probe http://127.0.0.1:8000 --budget 300s --dry-run"
+    no_page = "it sends requests to a server of yours; `headway probe URL --dry-run` tells each, and the page runs reads what it measured"
     groups = (
         FlagGroup(ProbeBudget, "budget, which is never exceeded"),
         FlagGroup(UnsaidFacts, "what the server does not say, so that its figures are predicted", skip=("prompt", "output", "eager")),
@@ -177,6 +179,7 @@ class Predict(Question):
 
     verb, answered_by = "predict", "headway.answers.predict"
     example = "predict rows.csv -o csv"
+    refresh = "on release"
     groups = (OWN_RUNS,)
     subjects = ("rows",)
     edits = ("catalog",)
@@ -194,6 +197,7 @@ class Fit(Question):
 
     verb, answered_by = "fit", "headway.answers.fit"
     example = "fit --from kernels/ --from measured.csv --out DIR"
+    no_page = "it reads and writes folders; the page runs calibrates by runs that you drop"
     subjects = ("from_",)
     from_ = field(
         kind="file",

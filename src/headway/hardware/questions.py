@@ -113,6 +113,7 @@ class New(Question):
 
     verb, answered_by = "new", "headway.answers.new"
     example = "new chip zeta-1"
+    no_page = "it writes a file; the page compare edits every fact of a chip and gives you its file"
     subjects = ("what", "called")
     edits = ("catalog",)
     no_edits = "a verb about a model or a machine; new only writes a file"

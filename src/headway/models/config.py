@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from headway.core.catalog import default_catalog, fold, lines
+from headway.core.catalog import default_catalog, fold, lines, names_alone
 from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel, printable
 from headway.models import hub, numbers
 from headway.models.checkpoints import SCHEMES, as_asked, catalogue_checkpoints, checkpoint, published_by, with_named_format, with_side_file
@@ -68,6 +68,8 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
         row = checkpoint(text)
         keys = () if row is None else row.keys
         return as_asked(_read_catalogue(file, how, keys) if how.changes() else _catalogue_model(file, keys), text)
+    if names_alone.get():
+        raise UnknownName("model", text, [row["name"] for row in catalogue_index()], "a dropped file names models of the catalogue")
     path = _existing(text)
     return _from_hub(text, how) if path is None else from_file(path, how)
 

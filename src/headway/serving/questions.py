@@ -65,6 +65,7 @@ class Fits(Question):
     verb, answered_by = "fits", "headway.answers.fits"
     probes = ("set", "kv", "hbm_utilization", "offload")  # of many models, each answer takes seconds
     example = "fits --on 2xrtx3090 --context 8k"
+    refresh = "on release"
     subjects = ("model",)
     edits = ("set", "catalog", "strict")
     pictures = (

@@ -12,6 +12,7 @@ class Sweep(Question):
 
     verb, answered_by = "sweep", "headway.study.verb"
     example = "sweep study.toml --into study"
+    no_page = "it answers a file of questions into a folder; `headway sweep FILE --dry-run` tells what all would take"
     subjects = ("file",)
     edits = ()
     no_edits = NO_EDITS

@@ -6,8 +6,10 @@ import bisect
 import functools
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlencode
 
 from headway import QUESTIONS
 from headway.cli.parser import help_of
@@ -29,6 +31,7 @@ LABEL_WORDS = {
     "vocab": "vocabulary", "zero": "ZeRO", "cp": "CP", "dp": "DP", "ep": "EP", "tp": "TP", "max": "most", "sync": "synchronisation",
 }  # fmt: skip
 SIGNIFICANT = 3
+DAY = 86400  # s
 CONTROLS = ("switch", "choice", "number", "model", "subject", "machine", "sheet")  # kinds of value with one of their own; else text
 # What is typed into a field of words, by the flag; docs/web.md needs no list of them.
 HINTS = {
@@ -49,6 +52,13 @@ def document() -> tuple[dict[str, Any], ...]:
 def names() -> list[str]:
     """Names of the pages, which are their paths."""
     return [page["name"] for page in document()]
+
+
+def address(verb: str, words: Sequence[str], flags: Mapping[str, str], without: Sequence[str] = ()) -> str:
+    """Path and query of the first view of a verb, with its own flags where these are silent."""
+    page, view = next((page, view) for page in document() for view in page.get("view", ()) if view["verb"] == verb)
+    own = {name: "on" if text is True else text for name, text in view.get("flags", {}).items() if name not in without}
+    return f"/{page['name']}?{urlencode([('view', view['name']), *(('w', word) for word in words), *(own | dict(flags)).items()])}"
 
 
 @functools.cache
@@ -85,9 +95,10 @@ def steps(texts: list[str], field: schema.Field) -> list[dict[str, str]]:
         values, _ = schema.axis(text, field, "slider")
         members |= {float(value) for value in (values if isinstance(values, tuple) else (values,))}
     words: dict[str, str] = {}
+    per, unit = (DAY, "") if all("/day" in text for text in texts) else (1, field.unit)
     for value in sorted(members)[:MOST_STEPS]:
-        rounded = float(f"{value:.{SIGNIFICANT}g}")
-        text = units.show(rounded, field.unit, SIGNIFICANT)
+        rounded = float(f"{value * per:.{SIGNIFICANT}g}")
+        text = units.show(rounded, unit, SIGNIFICANT) + ("/day" if per == DAY else "")
         is_bare = field.integer and (rounded < 1000 or rounded % 1000)  # 8.12k is not an integer to the last bit, 8120 is
         words.setdefault(str(round(rounded)) if is_bare else text.replace(" ", ""), text)
     return [{"word": word, "text": text} for word, text in words.items()]

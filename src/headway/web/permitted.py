@@ -39,6 +39,12 @@ class Refused(HeadwayError):
     """A question that a page may not ask."""
 
 
+def check_verb(verb: str) -> None:
+    """Refused where a verb has no page, with the reason and what to do instead."""
+    if verb in QUESTIONS and verb not in VERBS:
+        raise Refused(f"headway {verb} has no page: {question_of(verb).no_page}.")
+
+
 def kind_of(flag: QuestionField) -> Any:
     """Kind of a flag's values: choices, a pattern, MODEL, PAIRS or SUBJECT; None where a request may not give it."""
     field = flag.field

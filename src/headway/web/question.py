@@ -20,9 +20,11 @@ WIDTHS = (320, 1200)  # px of a picture
 MOST_WORDS, MOST_FLAGS, MOST_ITEMS, MOST_AXES = 16, 60, 32, 24
 THEMES = ("css", "light", "dark")
 TOOLS = ("table", "vllm", "guidellm", "trtllm-bench", "llama-bench", "inferencex")  # of a dropped file; "table" is a CSV of runs
-UPLOADS = ("score", "calibrate")  # verbs of a dropped file, of which the latter knows by itself what it is
+UPLOADS = {"score": 1, "calibrate": 3, "predict": 1}  # verbs of dropped files, and how many at most
 FILE_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}[.](?:json|jsonl|csv|md|sql)")
-MOST_UPLOAD = 4_000_000  # letters
+PROFILE = "calibration"  # in place of a tool: what runs of one's own say, by which the answer goes
+PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}[.]toml")
+MOST_UPLOAD = 4_000_000  # letters, of all files
 MOST_LIGHT, MOST_HEAVY = 4_000, 20_000  # points of a grid
 UNKNOWN_RANGE = 100  # points of a range whose unit only its verb knows; the verb itself bounds it
 MOST_REQUESTS = 50_000  # of a simulation
@@ -40,7 +42,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A dropped benchmark file: its content travels with the question, and is never found by a path."""
+    """A dropped file: its content travels with the question, and is never found by a path."""
 
     tool: str
     name: str
@@ -60,7 +62,7 @@ class PageQuestion:
     theme: str = "css"
     axes: tuple[tuple[str, tuple[float, float]], ...] = ()  # ends that stay while a slider moves
     explain: Cell | None = None
-    upload: Upload | None = None
+    uploads: tuple[Upload, ...] = ()
 
     @property
     def is_heavy(self) -> bool:
@@ -73,16 +75,16 @@ class PageQuestion:
         return bool(self.axes)
 
     @property
-    def key(self) -> tuple[tuple[str, ...], Upload | None]:
+    def key(self) -> tuple[tuple[str, ...], tuple[Upload, ...]]:
         """What its result depends on."""
-        return tuple(self.argv()), self.upload
+        return tuple(self.argv()), self.uploads
 
     def argv(self) -> list[str]:
         """The words of its command line, without the program's name."""
         words = [self.verb, *self.words]
-        if self.upload:
-            is_known = self.upload.tool == "table" or self.verb == "calibrate"
-            words += [self.upload.name] if is_known else [f"--{self.upload.tool}", self.upload.name]
+        for file in self.uploads:
+            if file.tool != PROFILE:
+                words += [file.name] if file.tool == "table" or self.verb == "calibrate" else [f"--{file.tool}", file.name]
         for name, value in self.flags:
             for text in value if isinstance(value, tuple) else (value,):
                 words += [f"--{name}"] if text is True else [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
@@ -110,7 +112,7 @@ def flags_of(question: type[Question]) -> dict[str, QuestionField]:
 def question(document: Any) -> PageQuestion:
     """A question from JSON; each wrong part is a typed error."""
     _need(isinstance(document, dict), "question", type(document).__name__, "an object with a verb")
-    known = {field.name for field in dataclasses.fields(PageQuestion)}
+    known = {field.name for field in dataclasses.fields(PageQuestion)} - {"uploads"} | {"upload"}
     for key in document:
         if key not in known:
             raise UnknownName("part of a question", str(key)[:60], known, "one of " + ", ".join(sorted(known)))
@@ -129,7 +131,7 @@ def question(document: Any) -> PageQuestion:
     return PageQuestion(
         verb=verb, words=tuple(words), flags=flags, parts=tuple(parts), width=width, theme=theme, picture=picture,
         axes=tuple(_axes(document.get("axes", {}))), explain=_cell(document.get("explain")),
-        upload=_upload(verb, document.get("upload")),
+        uploads=tuple(_uploads(asking, document.get("upload"))),
     )  # fmt: skip
 
 
@@ -198,18 +200,24 @@ def _cell(value: Any) -> Cell | None:
     return Cell(row=_between("row", value["row"], 0, 1_000_000), key=value["key"])
 
 
-def _upload(verb: str, value: Any) -> Upload | None:
-    if value is None and verb not in UPLOADS:
-        return None
-    file = value if isinstance(value, dict) else {}
-    is_file = verb in UPLOADS and set(file) == {"tool", "name", "text"}
-    _need(is_file, "upload", value, f"for {' and '.join(UPLOADS)} the tool, name and text of a benchmark file, for other verbs none")
-    name, text = file["name"], file["text"]
-    check_known("benchmark tool", str(file["tool"])[:60], TOOLS)
-    is_name = isinstance(name, str) and FILE_NAME.fullmatch(name)
-    _need(is_name, "upload", name, "a plain name that ends in .json, .jsonl, .csv, .md or .sql")
-    _need(isinstance(text, str) and len(text) <= MOST_UPLOAD, "upload", name, f"a text of at most {MOST_UPLOAD:,} letters")
-    return Upload(**file)
+def _uploads(asking: type[Question], value: Any) -> Iterator[Upload]:
+    """Files of a question, one or a list: results of benchmarks, as many as its verb reads, and a profile of own runs that it may go by."""
+    files = [] if value is None else value if isinstance(value, list) else [value]
+    are_files = all(isinstance(file, dict) and set(file) == {"tool", "name", "text"} for file in files)
+    _need(are_files, "upload", value, "the tool, name and text of each file")
+    profiles = [file for file in files if file["tool"] == PROFILE]
+    most, texts = UPLOADS.get(asking.verb, 0), [file["text"] for file in files]
+    count_fits = min(1, most) <= len(files) - len(profiles) <= most and len(profiles) <= ("calibration" in asking.flags())
+    _need(count_fits, "upload", f"{len(files)} files", f"{min(1, most)} to {most} benchmark files of {asking.verb}")
+    are_texts = all(isinstance(text, str) for text in texts) and sum(map(len, texts)) <= MOST_UPLOAD
+    _need(are_texts, "upload", "the files", f"texts of at most {MOST_UPLOAD:,} letters in all")
+    for file in files:
+        check_known("benchmark tool", str(file["tool"])[:60], (*TOOLS, PROFILE))
+        form, wants = (PROFILE_NAME, ".toml") if file in profiles else (FILE_NAME, ".json, .jsonl, .csv, .md or .sql")
+        is_name = isinstance(file["name"], str) and form.fullmatch(file["name"])
+        _need(is_name, "upload", file["name"], f"a plain name that ends in {wants}")
+        _need([other["name"] for other in files].count(file["name"]) == 1, "upload", file["name"], "a name of its own for each file")
+        yield Upload(**file)
 
 
 # -- its size, known before it runs ---------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ class Web(Question):
 
     verb, answered_by = "web", "headway.web.verb"
     example = "web lecture RB-10 --open"
+    no_page = "it serves the page that you see"
     subjects = ("page",)
     page = field(
         kind="text", word="PAGE|VERB", place="*", help="a page, or a command line to open: lecture RB-10, plan MODEL --on ...", default=()
@@ -33,6 +34,8 @@ class Web(Question):
     def of_words(cls, words: Sequence[str]) -> type[Question]:
         """The question with the flags of the verb whose page is wanted."""
         names = [word for word in words if not word.startswith("-")]
+        if names:
+            permitted.check_verb(names[0])
         return _page_of(names[0], tuple(names[1:])) if names and names[0] in permitted.VERBS else cls
 
 
@@ -43,7 +46,9 @@ OWN_FIELDS = ("page", "host", "port", "open", "link")
 def _page_of(verb: str, words: tuple[str, ...]) -> type[Question]:
     """The question about the page of a verb: each flag of the verb that a page may give, as typed."""
     known = {**Web.flags(), **dict.fromkeys(("format", "depth", "verbose"))}
-    flags = [flag for flag in asking.flags_of(asking.asked_by(verb, words)).values() if flag.spellings and permitted.kind_of(flag)]
+    asked = asking.flags_of(asking.asked_by(verb, words)).values()
+    dropped = {flag.name for flag in asked if flag.field.kind == "file" and verb in asking.UPLOADS}  # on the page, whatever is named here
+    flags = [flag for flag in asked if flag.spellings and (permitted.kind_of(flag) or flag.name in dropped)]
     kinds, usual = {name: Web.__annotations__[name] for name in OWN_FIELDS}, {name: getattr(Web, name) for name in OWN_FIELDS}
     for flag in (flag for flag in flags if flag.name not in known):
         takes = flag.field.takes if flag.field.takes or flag.field.is_switch else "again"
@@ -57,5 +62,6 @@ class Mcp(Question):
 
     verb, answered_by = "mcp", "headway.web.tools"
     example = "mcp --list"
+    no_page = "it speaks to an assistant on standard input; `headway mcp --list` tells its tools"
     subjects = ()
     list = field(kind="switch", help="only list the tools", default=False)

@@ -13,9 +13,11 @@ from headway.core.errors import HeadwayError
 from headway.core.listing import cell as cell_text
 from headway.core.listing import clean, first_rows, format_value, heading, headings, visible
 from headway.core.question import question_of
+from headway.performance.calibration.key import TRAINING
 from headway.report import output
 from headway.report.pictures.frame import View, thinned
 from headway.report.result import Result
+from headway.web import pages, permitted
 from headway.web.question import Cell, PageQuestion
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 200  # of the table of a page; CSV and JSON hold them all
 MOST_SENT_ROWS = 20_000  # of one that is sent as a file: as many as a browser shows at once
 DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas", "redundant")
-FOLLOWED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share")
+FOLLOWED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share", "calibration")
+OWN_PROFILE = "runs"  # name of the profile that a page's tab keeps
 TIPS = "_tips"  # of the name of a set of rows: what a page says of points
 LEFT_OUT = ("datasets", "description", "$schema")  # rows go apart, the page says the words, and the library warns of another's schema
 
@@ -33,7 +36,7 @@ def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     """The parts of an answer that a page asked for."""
     answer: dict[str, Any] = {"command": shlex.join(result.command)}
     if "answer" in question.parts:
-        answer |= {"answer": result.answer, "follow": follow(question, result)}
+        answer |= {"answer": result.answer, "follow": follow(question, result), "uses": uses(question, result)}
     if "figures" in question.parts:
         answer["figures"] = figures(result, question.is_moving)
     if "table" in question.parts:
@@ -70,6 +73,21 @@ def layout_question(question: PageQuestion, row: Mapping[str, Any]) -> dict[str,
     flags = {name: f"{row[name]:.10g}" for name in ("prompt", "output") if row.get(name)} | flags  # those that plan assumes too
     flags["batch"] = str(int(row["batch"]))  # the picture goes over all batches and marks this one
     return {"verb": "serve", "words": [row["model"]], "flags": flags}
+
+
+def uses(question: PageQuestion, result: Result) -> list[dict[str, str]]:
+    """Pages whose answers can go by runs of one's own: plan and serve of the deployment with the most of them, each with its address."""
+    row = clean(next(iter(result._answer.rows), {})) if question.verb == "calibrate" else {}
+    on = "{chips}x{chip}".format(**row).removeprefix("1x") if row else ""
+    if not row or row["mode"] == TRAINING or not permitted.is_machine(on) or not permitted.is_model(row["model"]):
+        return []
+    layout = {name: value for name, _, value in (part.partition("=") for part in row["layout"].split()) if name in DEGREES}
+    formats = {name: row[name] for name in ("weights", "kv") if row[name]}
+    asked = {"on": on, "calibration": OWN_PROFILE} | ({"engine": row["engine"]} if row["engine"] else {})
+    return [
+        {"title": "Use them in my plan", "at": pages.address("plan", [row["model"]], asked, without=("launch",))},
+        {"title": "Try their layout", "at": pages.address("serve", [row["model"]], asked | layout | formats, without=("tp",))},
+    ]
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from headway import QUESTIONS
 from headway.cli import main
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
@@ -20,7 +19,8 @@ from headway.core.question import texts_of
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.inputs import cases
 from headway.report import output
-from headway.web import pages, server
+from headway.web import pages, permitted, server
+from headway.web.question import UPLOADS
 from headway.web.questions import OWN_FIELDS
 
 CLAIM = re.compile(r"[A-Za-z]{2,3}-\d{1,3}")
@@ -42,7 +42,7 @@ def place_of(args: Any) -> str:
     """Path and query of the page for a question of `web`."""
     known, flags = args.flags(), []
     for name, value in args.entries().items():
-        if name not in OWN_FIELDS:
+        if name not in OWN_FIELDS and known[name].field.kind != "file":  # which is dropped on the page
             flags += [(known[name].word.removeprefix("--"), "on" if text is True else text) for text in texts_of(value)]
     return state(list(args.page), flags)
 
@@ -71,7 +71,7 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
         return f"/{pages.names()[0]}"
     first, *rest = words
     if first == "lecture":
-        _refuse_quiz(rest)
+        rest = rest[1:] if rest[:1] == ["quiz"] else rest  # whose cards the blackboard deals
         if rest and CLAIM.fullmatch(rest[0]):
             return _claim(rest[0].upper(), [text for name, text in flags if name in ON_THE_BOARD])
         is_on_the_board = all(name in ON_THE_BOARD for name, _ in flags)  # other flags have a table of claims for their answer
@@ -84,19 +84,13 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
     if first in pages.names() and first not in views:
         return f"/{first}"
     if first not in views:
-        if first in QUESTIONS:
-            raise BadValue("web", first, f"a verb that a page asks; headway {first} reads files or acts, on the command line")
+        permitted.check_verb(first)
         known = list(dict.fromkeys([*pages.names(), *views]))
         raise UnknownName("page or verb", first, known, "one of " + ", ".join(known))
     has_sheet = any(name == "sheet" for name, _ in flags)  # a price list has a view of its own
     page, view = next((place for place in views[first] if place[1] == "sheet" and has_sheet), views[first][0])
+    rest = [] if first in UPLOADS else rest
     return f"/{page}?{urlencode([('view', view), *(('w', word) for word in rest), *flags])}"
-
-
-def _refuse_quiz(words: Sequence[str]) -> None:
-    """BadValue for what the lecture answers at a terminal alone."""
-    if words[:1] == ["quiz"]:
-        raise BadValue("web lecture", "quiz", "headway web lecture, which deals cards; `headway lecture quiz` asks at a terminal")
 
 
 def _claim(claim_id: str, changes: list[str]) -> str:

@@ -21,17 +21,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from headway.cli.command import command
+from headway.core.catalog import names_alone
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import watched
+from headway.performance.calibration.profile import KIND
 from headway.report.result import Result
-from headway.web import board
-from headway.web.question import PageQuestion, check_size, question
+from headway.web import board, single_file
+from headway.web.question import PROFILE, PageQuestion, check_size, question
 from headway.web.reply import explanation, reply
-from headway.web.single_file import document
 
 MOST_RESULTS = 2  # results that numbers of the page can still be explained from
 LEAST_PAUSE_S = 0.1  # between two messages of progress
 DRAFT_PAUSE_S = 1.0  # between two drafts of an answer
+OWN_CATALOGUE = Path("catalogue")  # in the worker's folder: of a profile that came with a question
 MOST_MEMORY = 8 << 30  # bytes of address space
 
 
@@ -64,18 +66,19 @@ class Worker:
         if query.explain:
             return explanation(query.explain, result)
         answer = reply(query, result)
-        if "file" in query.parts:  # the catalogue file of a chip with its edits
-            if query.verb != "show" or query.words[:1] != ("chip",):
-                raise BadValue("parts", "file", "a chip: show chip NAME")
-            answer["file"] = str(command(shlex.join([*query.argv(), "-o", "toml"])))
+        if "file" in query.parts:  # of a chip with its edits, or of own runs
+            document = result._answer.documents.get("toml")
+            if document is None:
+                raise BadValue("parts", "file", "a chip (show chip NAME), or runs of your own (calibrate)")
+            answer["file"] = document()
         if "html" in query.parts:
-            answer["html"] = document(answer)
+            answer["html"] = single_file.document(answer)
         return answer
 
     def _result(self, query: PageQuestion) -> Any:
         if query.key not in self.results:
             check_size(query)
-            if query.upload and not self.has_folder:
+            if query.uploads and not self.has_folder:
                 raise HeadwayError("a dropped file cannot be read, since no folder for it can be written: set TMPDIR")
             with watched(self._progress(), reader=self._drafts(query)), _uploaded(query):
                 self.results[query.key] = command(shlex.join(query.argv()))
@@ -114,16 +117,18 @@ class Worker:
 
 @contextlib.contextmanager
 def _uploaded(query: PageQuestion) -> Iterator[None]:
-    """A dropped file under its own name in the worker's empty folder, while the question runs."""
-    if query.upload is None:
-        yield
-        return
-    path = Path(query.upload.name)
+    """Dropped files under their own names in the worker's folder while the question runs; models that they name are the catalogue's."""
+    paths = [(OWN_CATALOGUE / KIND if file.tool == PROFILE else Path()) / file.name for file in query.uploads]
+    token = names_alone.set(True)
     try:
-        path.write_text(query.upload.text, encoding="utf-8")
+        for path, file in zip(paths, query.uploads, strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, encoding="utf-8")
         yield
     finally:
-        path.unlink(missing_ok=True)
+        names_alone.reset(token)
+        for path in paths:
+            path.unlink(missing_ok=True)
 
 
 def one_line(error: BaseException) -> str:
@@ -161,15 +166,17 @@ def main() -> None:
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123 -- for as long as the process lives
     sys.stdout = sys.stderr
     sys.path = [str(Path(place).absolute()) for place in sys.path]
-    if os.environ.get("HEADWAY_CATALOG"):
-        folders = os.environ["HEADWAY_CATALOG"].split(os.pathsep)
-        os.environ["HEADWAY_CATALOG"] = os.pathsep.join(str(Path(folder).absolute()) for folder in folders if folder)
+    folders = [str(Path(folder).absolute()) for folder in os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep) if folder]
+    os.environ["HEADWAY_CATALOG"] = os.pathsep.join(folders)
     _limit_memory()
     for module in ("numpy", "headway.serving.plan.plan", "headway.answers.serve", "headway.answers.lecture", "headway.web.reply"):
         __import__(module)
     server_folder = sys.argv[1]
     with tempfile.TemporaryDirectory(dir=server_folder) if server_folder else contextlib.nullcontext() as folder:
         os.chdir(folder or os.sep)
+        if folder:
+            OWN_CATALOGUE.mkdir()
+            os.environ["HEADWAY_CATALOG"] = os.pathsep.join([str(OWN_CATALOGUE.absolute()), *folders])
         with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
             serve(inward, outward, folder is not None)
         os.chdir(os.sep)

@@ -14,6 +14,7 @@ class Measure(Question):
 
     verb, answered_by = "measure", "headway.answers.measure"
     example = "measure --quick --threads 1"
+    no_page = "it loads this machine for minutes, and a page beside it would spoil the times; run `headway measure` at a terminal"
     modes = (
         ("", "what this machine reaches, as a chip of yours with --save NAME"),
         ("--decode", "steps and prompts of small decoders, predicted from the measured machine alone, then measured"),

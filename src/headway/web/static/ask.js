@@ -1,4 +1,6 @@
 // Questions to the server: those that answer at once, and runs with progress, of which a tab has one.
+import { withRuns } from './files.js';
+
 const token = new URLSearchParams(location.hash.slice(1)).get('token');
 const headers = { 'content-type': 'application/json', ...(token ? { 'x-headway-token': token } : {}) };
 const client = crypto.randomUUID();
@@ -14,7 +16,7 @@ async function answered(response) {
 export const declared = (path) => fetch(path, { headers }).then(answered);
 
 export async function ask(question, tries = 3) {
-  const response = await fetch('/api/ask', { method: 'POST', headers, body: JSON.stringify(question) });
+  const response = await fetch('/api/ask', { method: 'POST', headers, body: JSON.stringify(withRuns(question)) });
   if (response.status === 503 && tries > 0) {
     await new Promise((resolve) => setTimeout(resolve, 400));
     return ask(question, tries - 1);
@@ -33,7 +35,7 @@ export async function run(question, progress, drafted, tries = 6) {
   cancel();
   const mine = new AbortController();
   running = mine;
-  const body = JSON.stringify({ ...question, client });
+  const body = JSON.stringify({ ...withRuns(question), client });
   const response = await fetch('/api/run', { method: 'POST', headers, body, signal: mine.signal });
   if (response.status === 503 && tries > 0) { // the run before is still being stopped
     await new Promise((resolve) => setTimeout(resolve, 250));

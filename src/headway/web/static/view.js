@@ -4,6 +4,7 @@ import { Chart, Pump, png, widthOf } from './chart.js';
 import { Form } from './controls.js';
 import { commandLine, copied, el, replace, saved } from './dom.js';
 import { Parts } from './fresh.js';
+import { Drop, RunsChoice, keep } from './files.js';
 import { earlier, keepEarlier, narrow, work } from './wait.js';
 import { table, wide } from './table.js';
 import { number } from './tree.js';
@@ -16,6 +17,8 @@ export class View {
   constructor(page, view, verb, names, pushed, go) {
     Object.assign(this, { page, view, pushed, go });
     this.form = new Form(page.name, view, verb, names, (name, word) => this.moved(name, word), () => this.settled());
+    this.drop = view.upload ? new Drop(view, () => this.settled()) : null;
+    this.runs = new RunsChoice((name) => this.goBy(name));
     this.charts = new Map();
     this.trees = new Map(); // which numbers unfold, as the last answer at rest told
     this.answer = el('section', { class: 'answer', 'aria-label': 'The answer' });
@@ -33,35 +36,9 @@ export class View {
       button.addEventListener('click', () => { this.form.set({ words: preset.words, flags: preset.flags ?? {} }); this.settled(); });
       return button;
     });
-    return el('aside', { class: 'question', 'aria-label': 'The question' }, this.view.upload ? this.upload() : null,
+    return el('aside', { class: 'question', 'aria-label': 'The question' }, this.runs.node, this.drop?.node,
       el('details', { class: 'fold', open: !narrow.matches }, el('summary', {}, 'Change the question'),
         presets.length ? el('div', { class: 'presets', role: 'group', 'aria-label': 'Presets' }, presets) : null, this.form.node));
-  }
-
-  // A dropped benchmark file: read here, sent with the question, written nowhere but beside the worker while it answers.
-  upload() {
-    const tools = { vllm: 'vLLM or SGLang bench_serving', guidellm: 'GuideLLM', 'trtllm-bench': 'trtllm-bench', 'llama-bench': 'llama-bench', inferencex: 'InferenceX', table: 'a CSV of runs' };
-    const tool = el('select', { id: 'tool' }, Object.entries(tools).map(([value, text]) => el('option', { value }, text)));
-    const file = el('input', { type: 'file', id: 'file', accept: '.json,.jsonl,.csv,.md,.sql' });
-    const read = async (chosen) => {
-      if (!chosen) return;
-      const name = chosen.name.replace(/[^\w.-]/g, '_').replace(/^[^A-Za-z0-9]+/, '').replace(/\.(?=.*\.)/g, '_');
-      if (name.endsWith('.csv') && tool.value === 'vllm') tool.value = 'table';
-      this.uploaded = { name, text: await chosen.text() };
-      this.uploads = (this.uploads ?? 0) + 1;
-      this.settled();
-    };
-    file.addEventListener('change', () => read(file.files[0]));
-    tool.addEventListener('change', () => { if (this.uploaded) this.settled(); });
-    const knows = this.view.verb === 'calibrate'; // by itself what wrote a file
-    if (knows) tool.value = 'table';
-    const zone = el('div', { class: 'drop' }, knows ? null : el('div', { class: 'field' }, el('label', { for: 'tool' }, 'Written by'), tool),
-      el('div', { class: 'field' }, el('label', { for: 'file' }, 'Benchmark file: choose it, or drop it here'), file));
-    zone.addEventListener('dragover', (event) => { event.preventDefault(); zone.classList.add('over'); });
-    zone.addEventListener('dragleave', () => zone.classList.remove('over'));
-    zone.addEventListener('drop', (event) => { event.preventDefault(); zone.classList.remove('over'); read(event.dataTransfer.files[0]); });
-    this.tool = tool;
-    return zone;
   }
 
   skeleton() {
@@ -76,14 +53,15 @@ export class View {
 
   // What decides the answer: the form, a dropped file, and a fact that is being edited in the table.
   inputs() {
-    return { ...this.form.get(), file: this.uploads, tool: this.uploaded && this.tool.value, edit: this.edited };
+    return { ...this.form.get(), file: this.drop?.serial, tool: this.drop?.files.length && this.drop.tool.value, edit: this.edited };
   }
 
   question() {
     const { words, flags } = this.form.get();
     const first = this.view.verb === 'show' ? words.join(' ').split(' ') : words;
-    const upload = this.uploaded ? { upload: { tool: this.tool.value, ...this.uploaded } } : {};
-    const parts = this.view.bare ? { parts: ['answer', 'figures', 'table', 'notes'] } : {};
+    const upload = this.drop?.files.length ? { upload: this.drop.upload } : {};
+    const file = this.view.verb === 'calibrate' ? ['file'] : [];
+    const parts = { parts: ['answer', 'figures', 'table', ...(this.view.bare ? [] : ['pictures']), 'notes', ...file] };
     return { verb: this.view.verb, words: first, flags, width: widthOf(this.pictures), ...parts, ...upload };
   }
 
@@ -95,6 +73,17 @@ export class View {
   settled() {
     this.pushed(this.form.get());
     return this.view.waits ? this.offer() : this.answerNow();
+  }
+
+  // Whether this view goes by runs that the tab keeps.
+  goesBy() {
+    if (this.form.controls.has('calibration')) this.runs.show(this.form.get().flags.calibration);
+  }
+
+  goBy(name) {
+    const { words, flags } = this.form.get();
+    this.form.set({ words, flags: { ...flags, calibration: name } });
+    this.settled();
   }
 
   // What takes the machine for a while begins when it is told to.
@@ -151,8 +140,14 @@ export class View {
     const question = this.question();
     const of = this.parts.key;
     this.parts.look();
-    if (this.view.upload && !this.uploaded) {
-      this.headline.textContent = 'Drop a result of your benchmark, such as the JSON of vllm bench serve --save-result: it is read here, compared with the prediction, and kept nowhere.';
+    this.goesBy();
+    if (this.drop && !this.drop.files.length) {
+      this.asked += 1;
+      cancel();
+      for (const part of [this.figures, this.pictures, this.rest, this.command]) replace(part);
+      this.charts.clear();
+      this.answer.setAttribute('aria-busy', 'false');
+      this.headline.textContent = this.view.asks;
       return;
     }
     this.asked += 1;
@@ -223,9 +218,10 @@ export class View {
     this.headline.textContent = answer.answer;
     const asked = () => question;
     this.showFigures(answer, asked);
-    if (this.view.heavy) keepEarlier(this.page, this.view, of, answer);
+    if (this.view.heavy && !this.drop && !question.flags.calibration) keepEarlier(this.page, this.view, of, answer);
     replace(this.command, commandLine(answer.command));
-    replace(this.rest, this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question, Boolean(answer.pictures?.length)));
+    if (answer.file) keep(answer.file, answer.answer.split(':')[0]);
+    replace(this.rest, this.uses(answer), this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question, Boolean(answer.pictures?.length)));
     this.parts.show(of, this.headline, this.figures, this.command, this.rest);
     if (answer.pictures) await this.showPictures(answer, of, isLast);
   }
@@ -247,6 +243,12 @@ export class View {
       replace(this.pictures, [...this.charts.values()].map((chart) => chart.node));
     }
     for (const picture of answer.pictures) if (isLast()) await this.draw(of, picture);
+  }
+
+  // Pages whose answers can go by the runs just read.
+  uses(answer) {
+    return answer.uses?.length ? el('section', { class: 'uses' }, el('h3', {}, 'Go by these runs'),
+      el('p', {}, answer.uses.map(({ title, at }) => el('a', { class: 'begin', href: at + location.hash }, title)))) : null;
   }
 
   binds(answer) {
@@ -322,6 +324,7 @@ export class View {
     };
     if (!drawn) delete every.PNG;
     if (this.view.verb === 'show') every['The chip’s file'] = async () => saved('my_chip.toml', (await asked(['file'])).file, 'text/plain');
+    if (this.view.verb === 'calibrate') every['The profile'] = async () => saved('runs.toml', (await asked(['file'])).file, 'text/plain');
     return el('div', { class: 'exports', role: 'group', 'aria-label': 'Take it away' }, el('span', { class: 'quiet' }, 'Take it away'),
       Object.entries(every).map(([title, work]) => el('button', { type: 'button', onclick: () => work().catch((error) => this.say(error, this.parts.key)) }, title)));
   }
