@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headway.core import schema
-from headway.core.catalog import Catalog, default_catalog, fold
+from headway.core.catalog import Catalog, default_catalog, fold, names_alone
 from headway.core.errors import HeadwayError
 from headway.core.quantity import user_input
 from headway.core.schema import defaults
@@ -150,7 +150,8 @@ def _named_model(key: SetupKey, catalog: Catalog) -> str:
         return key.config
     folders = [root / "models" for root in catalog.roots[:-1]]
     names = {fold(path.stem) for folder in folders if folder.is_dir() for path in folder.glob("*.json")}
-    if fold(key.model) in names or (("/" in key.model or key.model.endswith(".json")) and Path(key.model).exists()):
+    is_path = ("/" in key.model or key.model.endswith(".json")) and not names_alone.get()
+    if fold(key.model) in names or (is_path and Path(key.model).exists()):
         return key.model
     return model_name(key.model)
 
