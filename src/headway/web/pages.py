@@ -57,8 +57,8 @@ def names() -> list[str]:
 def address(verb: str, words: Sequence[str], flags: Mapping[str, str], without: Sequence[str] = ()) -> str:
     """Path and query of the first view of a verb, with its own flags where these are silent."""
     page, view = next((page, view) for page in document() for view in page.get("view", ()) if view["verb"] == verb)
-    own = {name: "on" if text is True else text for name, text in view.get("flags", {}).items() if name not in without}
-    return f"/{page['name']}?{urlencode([('view', view['name']), *(('w', word) for word in words), *(own | dict(flags)).items()])}"
+    usual = {name: "on" if text is True else text for name, text in view.get("flags", {}).items() if name not in without}
+    return f"/{page['name']}?{urlencode([('view', view['name']), *(('w', word) for word in words), *(usual | dict(flags)).items()])}"
 
 
 @functools.cache

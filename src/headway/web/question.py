@@ -216,7 +216,7 @@ def _uploads(asking: type[Question], value: Any) -> Iterator[Upload]:
         form, wants = (PROFILE_NAME, ".toml") if file in profiles else (FILE_NAME, ".json, .jsonl, .csv, .md or .sql")
         is_name = isinstance(file["name"], str) and form.fullmatch(file["name"])
         _need(is_name, "upload", file["name"], f"a plain name that ends in {wants}")
-        _need([other["name"] for other in files].count(file["name"]) == 1, "upload", file["name"], "a name of its own for each file")
+        _need([entry["name"] for entry in files].count(file["name"]) == 1, "upload", file["name"], "a name of its own for each file")
         yield Upload(**file)
 
 

@@ -46,9 +46,9 @@ OWN_FIELDS = ("page", "host", "port", "open", "link")
 def _page_of(verb: str, words: tuple[str, ...]) -> type[Question]:
     """The question about the page of a verb: each flag of the verb that a page may give, as typed."""
     known = {**Web.flags(), **dict.fromkeys(("format", "depth", "verbose"))}
-    asked = asking.flags_of(asking.asked_by(verb, words)).values()
-    dropped = {flag.name for flag in asked if flag.field.kind == "file" and verb in asking.UPLOADS}  # on the page, whatever is named here
-    flags = [flag for flag in asked if flag.spellings and (permitted.kind_of(flag) or flag.name in dropped)]
+    verb_flags = asking.flags_of(asking.asked_by(verb, words)).values()
+    of_files = {flag.name for flag in verb_flags if flag.field.kind == "file" and verb in asking.UPLOADS}  # dropped there
+    flags = [flag for flag in verb_flags if flag.spellings and (permitted.kind_of(flag) or flag.name in of_files)]
     kinds, usual = {name: Web.__annotations__[name] for name in OWN_FIELDS}, {name: getattr(Web, name) for name in OWN_FIELDS}
     for flag in (flag for flag in flags if flag.name not in known):
         takes = flag.field.takes if flag.field.takes or flag.field.is_switch else "again"

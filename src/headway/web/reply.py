@@ -83,10 +83,10 @@ def uses(question: PageQuestion, result: Result) -> list[dict[str, str]]:
         return []
     layout = {name: value for name, _, value in (part.partition("=") for part in row["layout"].split()) if name in DEGREES}
     formats = {name: row[name] for name in ("weights", "kv") if row[name]}
-    asked = {"on": on, "calibration": OWN_PROFILE} | ({"engine": row["engine"]} if row["engine"] else {})
+    plan_flags = {"on": on, "calibration": OWN_PROFILE} | ({"engine": row["engine"]} if row["engine"] else {})
     return [
-        {"title": "Use them in my plan", "at": pages.address("plan", [row["model"]], asked, without=("launch",))},
-        {"title": "Try their layout", "at": pages.address("serve", [row["model"]], asked | layout | formats, without=("tp",))},
+        {"title": "Use them in my plan", "at": pages.address("plan", [row["model"]], plan_flags, without=("launch",))},
+        {"title": "Try their layout", "at": pages.address("serve", [row["model"]], plan_flags | layout | formats, without=("tp",))},
     ]
 
 
