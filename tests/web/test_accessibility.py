@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,6 +75,8 @@ PALE_TEXTS = """([least, leastLarge]) => {
     return [...pale];
 }"""
 
+BROKEN = "() => axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, nodes.length, nodes[0].html.slice(0, 120)]))"
+
 # What has the focus: where it stands in the document, and whether one sees that it has it.
 FOCUS = """(last) => {
     const node = document.activeElement;
@@ -106,6 +109,15 @@ def test_page__reads_well_aloud_and_stands_out_from_its_paper(visit: Visit, path
     assert page.locator("#answer").get_attribute("role") == "status"  # spoken when it changes
     page.eval_on_selector_all("details", "(all) => all.forEach((one) => { one.open = true; })")
     check_texts(page)
+    check_rules(page)
+
+
+def check_rules(page: Any) -> None:
+    """No rule of axe-core is broken; those that it leaves to an eye are not counted."""
+    package = pytest.importorskip("axe_playwright_python", reason="axe-core is not installed")
+    page.evaluate((Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    broken = page.evaluate(BROKEN)
+    assert broken == []
 
 
 def check_tree(tree: list[Any]) -> None:

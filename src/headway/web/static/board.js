@@ -216,7 +216,7 @@ class Stage {
       const answer = await ask({ ...question, parts: ['answer', 'pictures', 'table'] });
       const said = sentence ? await ask({ ...sentence, parts: ['answer'] }) : answer;
       if (mine !== this.asked) return;
-      replace(this.numbers, answer.undrawn ? null : folded(answer.table));
+      replace(this.numbers, answer.undrawn ? null : folded(answer.table, answer.pictures[0]?.title ?? answer.command));
       this.status.textContent = said.answer;
       replace(this.command, commandLine(said.command), this.base ? null : commandLine(answer.command, 'and its curve'));
       this.parts.show(of, this.numbers, this.status, this.command);
@@ -241,7 +241,7 @@ class Stage {
         el('dt', {}, 'Verdict'), el('dd', {}, claim.verdict, claim.cause ? ` (${claim.cause})` : '')),
       claim.note ? el('p', {}, claim.note) : null,
       claim.laws.length ? el('details', {}, el('summary', {}, 'The laws behind it'), el('pre', { tabindex: 0 }, claim.laws.join('\n'))) : null,
-      claim.inputs.length ? el('details', {}, el('summary', {}, 'Inputs and where they are from'), el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Inputs' },
+      claim.inputs.length ? el('details', {}, el('summary', {}, 'Inputs and where they are from'), wide(`Inputs of ${claim.id}`,
         el('table', {}, el('tbody', {}, claim.inputs.map((input) => el('tr', {}, el('th', { scope: 'row' }, input.label), el('td', { class: 'digits' }, input.text), el('td', { class: 'quiet' }, input.source))))))) : null);
   }
 }

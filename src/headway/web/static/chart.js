@@ -21,7 +21,7 @@ export const widthOf = (node) => Math.round(Math.min(1200, Math.max(320, (node.c
 export class Chart {
   constructor(picked) {
     this.picked = picked;
-    this.title = el('h3', { class: 'figure-title' });
+    this.title = el('h3', { class: 'figure-title', hidden: true });
     this.subtitle = el('p', { class: 'figure-subtitle' });
     this.drawing = el('div', { class: 'drawing' });
     this.caption = el('figcaption');
@@ -43,12 +43,14 @@ export class Chart {
       await loaded;
       const result = await window.vegaEmbed(holder, spec, OPTIONS);
       holder.querySelector('.vega-bindings')?.remove(); // an empty form
+      holder.querySelector('svg').setAttribute('aria-hidden', 'true'); // the drawing's own words stand for it: its marks have none
       this.view?.finalize();
       this.view = result.view;
       this.shape = picture.shape;
       replace(this.drawing, holder);
     }
     this.title.textContent = picture.title;
+    this.title.hidden = !picture.title;
     this.subtitle.textContent = picture.subtitle;
     this.caption.textContent = picture.caption;
     this.drawing.setAttribute('role', 'img');

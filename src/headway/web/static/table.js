@@ -15,9 +15,9 @@ export function table(columns, rows, cellOf = (cell) => cell.text) {
 // The table in a region that scrolls by itself, for a keyboard too.
 export const wide = (name, content) => el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': name }, content);
 
-// The numbers of a curve, folded below it.
-export function folded({ columns, rows, more }) {
+// The numbers of a curve of this title, folded below it.
+export function folded({ columns, rows, more }, title) {
   if (!rows.length) return null;
-  return el('details', { class: 'numbers-of' }, el('summary', {}, 'The numbers of this curve'), wide('Numbers of the curve', table(columns, rows)),
+  return el('details', { class: 'numbers-of' }, el('summary', {}, 'The numbers of this curve'), wide(`Numbers of the curve: ${title}`, table(columns, rows)),
     more > 0 ? el('p', { class: 'quiet' }, `and ${more} more rows by the command with -o csv`) : null);
 }
