@@ -76,6 +76,7 @@ def test_palette__lines_and_labels_stand_out_and_differ(name: str) -> None:
         for meaning in MEANINGS
         if contrast(colours.lines[meaning], colours.paper) < 3
     } == {}
+    assert contrast(colours.rest, colours.paper) >= 3
     texts = {**{meaning: colours.labels[meaning] for meaning in MEANINGS}, "ink": colours.ink, "muted": colours.muted}
     assert {meaning: contrast(tone, colours.paper) for meaning, tone in texts.items() if contrast(tone, colours.paper) < 4.5} == {}
     lines = [colours.lines[meaning] for meaning in MEANINGS]

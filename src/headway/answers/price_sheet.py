@@ -240,16 +240,29 @@ def _drawing(rows: Rows, view: View) -> Picture:
     ]  # fmt: skip
     if not points:
         raise BadValue("--plot", "these rows", "rows with active or total parameters, or KV that a ladder shows")
+    is_one = len({row["sheet"] for row in points}) == 1
+    by_unit: dict[str, list[Mapping[str, Any]]] = {}
+    for name in PANEL_TITLES:
+        for row in points:
+            if row["quantity"] == name:
+                by_unit.setdefault(row["unit"], []).append(row)
     panels = []
-    for number, (name, about) in enumerate(PANEL_TITLES.items()):
-        own_rows = [row for row in points if row["quantity"] == name]
-        if own_rows:
-            labels, texts = [row["sheet"] for row in own_rows], [format_value(row["value"], row["unit"]) for row in own_rows]
-            panels.append([dots.Dots(name=f"quantity{number}", rows=own_rows, key="value", labels=labels, texts=texts,
-                                     unit=own_rows[0]["unit"], heading=about[:1].upper() + about[1:])])  # fmt: skip
-    caption = f"Each rule is the interval that holds with {LEVEL:.0%}: where it is long, the price sheet hardly says."
-    subtitle = f"middle and {LEVEL:.0%} interval of what is identified or bounded"
-    return compose(view, panels, title="What price sheets imply", subtitle=subtitle, caption=caption)
+    for number, (unit, mine) in enumerate(by_unit.items()):
+        labels = [PANEL_TITLES[row["quantity"]] if is_one else f"{row['sheet']}, {SIZE_WORDS.get(row['quantity'], 'KV')}" for row in mine]
+        texts = [f"{_span(row)}, middle {format_value(row['value'], unit)}" for row in mine]
+        panels.append([dots.Dots(name=f"quantity{number}", rows=mine, key="value", labels=labels, texts=texts, unit=unit,
+                                 tones=["weights" if row["quantity"] == "total" else "compute" for row in mine])])  # fmt: skip
+    first = [row for row in points if row["sheet"] == points[0]["sheet"]]
+    fitted = " and ".join(f"{_span(row)} {SIZE_WORDS.get(row['quantity'], PANEL_TITLES['kv'])}" for row in first)
+    drivers = list(dict.fromkeys(row["driven_by"] for row in first if row["driven_by"]))
+    caption = f"Each line is the interval that holds with {LEVEL:.0%}; most of what is known comes from {' and '.join(drivers)}."
+    title = f"{first[0]['model']}'s prices fit {fitted}" + ("" if is_one else f"; {len({row['sheet'] for row in points})} sheets")
+    subtitle = f"parameters that explain the list prices of {first[0]['sheet'] if is_one else 'each sheet'} (log)"
+    return compose(view, panels, title=title, subtitle=subtitle, caption=caption)
+
+
+def _span(row: Mapping[str, Any]) -> str:
+    return " to ".join(format_value(row[end], row["unit"]) for end in ("lo", "hi"))
 
 
 ALL_SHEETS = "all"
@@ -261,9 +274,9 @@ def of_history(args: Price) -> output.Answer:
     sheets = _sheets_of(args.history, arguments.catalog(args))
     note(*table_notes(sheets))
     rows = remade(clean(list(history(sheets))), lambda place: list(history(sheets))[place])
-    title = f"Price sheets by date: {args.history}"
     columns = {"source": Column("", "where the prices are from")}
-    pictures = {"history": lambda table, view: price.history(list(table), title, view)}
+    whose = "every provider" if args.history == ALL_SHEETS else args.history
+    pictures = {"history": lambda table, view: price.history(list(table), view, whose)}
     return output.Answer(rows, describe=_words, pictures=pictures, most=200, columns=columns)
 
 

@@ -33,9 +33,6 @@ RUNGS = ("kind", "scale_up_domain", "speed_multiple", "price_multiple", "tpot_s"
 OFFERS = ("kind", "provider", "model", "tier", "date", "price_multiple", "speed_multiple", "ladder_price_multiple", "offer_over_ladder",
           "ladder_speed_multiple", "batch_ratio_of_price", "ladder_batch_ratio", "standing")  # fmt: skip
 OF_RUNGS = ("standard", "rung", "floor")
-LINES = {"the ladder": "#2e86ab", "larger domain": "#3c9d5d", "offered": "#d1495b", "cost measured": "#8d6cab"}
-
-
 LEAST_GAIN = 0.001  # share of speed from which a larger domain helps
 NARROW = ("kind", "scale_up_domain", "tok_per_s_user", "price_multiple", "speed_multiple", "tpot_s", "batch")  # of a narrow table
 
@@ -234,7 +231,8 @@ def _drawing(rows: Rows, view: View) -> Picture:
     titles = {f"{row['model']} on {row['system']}" for row in point_rows if row["kind"] in OF_RUNGS}
     points = [
         {"x": row["speed_multiple"], "y": row["price_multiple"], "kind": _line(row), "name": _label(row), "batch": row["batch"],
-         "subject": f"{row['model']} {row['system']}", "above": row["standing"] == "above the ladder"}
+         "subject": f"{row['model']} {row['system']}", "above": row["standing"] == "above the ladder",
+         "ladder": row["ladder_price_multiple"]}
         for row in point_rows
     ]  # fmt: skip
     return words.ladder(points, view, ", ".join(sorted(titles)) or "Price against speed")
@@ -247,4 +245,4 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _label(row: Mapping[str, Any]) -> str:
-    return f"{row['model']} {row['tier']}" if row["kind"] == "offer" else f"domain of {row['scale_up_domain']} chips, batch {row['batch']}"
+    return f"{row['model']} {row['tier']}" if row["kind"] == "offer" else f"domain of {row['scale_up_domain']} chips"

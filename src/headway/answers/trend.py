@@ -10,12 +10,10 @@ from headway.core.listing import cell, clean, remade
 from headway.hardware.questions import Trend
 from headway.hardware.trend import trend_chips, trend_models
 from headway.report import output, trend
-from headway.report.pictures import years
 from headway.report.words import number_of, sentence
 
 if TYPE_CHECKING:
     from headway.core.listing import Rows
-    from headway.report.pictures.frame import Picture, View
 
 VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
         "latency_floor_s", "longest_context")  # fmt: skip
@@ -36,7 +34,7 @@ def run(args: Trend) -> output.Answer:
     if args.what == "models":
         pictures = {"years": trend.drawing}
         return output.Answer(listing, describe=lambda rows: trend.words(list(rows), MODEL_VIEW), pictures=pictures, most=1000)
-    return output.Answer(listing, describe=_describe, pictures={"years": _drawing}, most=1000)
+    return output.Answer(listing, describe=_describe, pictures={"years": trend.chips}, most=1000)
 
 
 def _describe(table: Rows) -> output.Summary:
@@ -49,10 +47,3 @@ def _describe(table: Rows) -> output.Summary:
         ends = [f"{cell('hardware_ratio_bf16', row)} ({row['chip']}, {row['year']})" for row in (by_ratio[0], by_ratio[-1])]
         span = f"; hardware ratio in bf16 from {ends[0]} to {ends[1]}"
     return output.Summary(sentence(number_of(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))
-
-
-def _drawing(rows: Rows, view: View) -> Picture:
-    return years.picture(
-        list(rows), years.CHIPS, "chip", view, title="FLOP/s grew faster than bandwidth; draining HBM still takes tens of ms",
-        subtitle="each point is a chip by the year it came out", caption="Names stand where there is room; the table has them all.",
-    )  # fmt: skip

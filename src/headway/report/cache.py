@@ -165,7 +165,9 @@ def holds(rows: Rows, view: View) -> Picture:
         x=scale.AxisScale(HOLD_TITLE, [row["hold"] for row in known], "s", log=True, room=0.02, ticks=HOLD_TICKS),
         y=scale.AxisScale("", [*(row["usd_per_mtok_held"] for row in known), again], "USD/Mtok", log=True),
     )  # fmt: skip
-    title = "Holding costs less than computing again as long as a line is below the level" if again else "What a hold costs"
+    pays = {_look(row["tier"], 0)[0]: row["break_even_hold_s"] for row in known if row.get("break_even_hold_s")}
+    paying = ", ".join(f"{format_value(hold, 's')} in {name}" for name, hold in sorted(pays.items(), key=lambda pair: pair[1]))
+    title = f"Holding costs less than computing again for {paying}" if again and pays else "What a hold costs"
     caption = "Each line is a tier with its wear: rent grows with time, wear does not; the lowest line is the least cost with wear."
     subtitle = f"{subject(first)}, at the stated prices, one use per hold"
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)

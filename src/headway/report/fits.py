@@ -69,12 +69,20 @@ def _way(row: Row) -> str:
 
 
 def drawing(rows: Rows, view: View) -> Picture:
-    """Decode speed of each model that fits, the largest above."""
+    """Decode speed of each model that fits, the largest above; in grey those whose experts lie in the host's memory."""
     fit_rows: Sequence[Mapping[str, Any]] = [row for row in rows if row["fits"]][:MOST_DRAWN]
     labels = [f"{row['model']} {row['weights']}" for row in fit_rows]
     texts = [value(row, "tok_per_s_user") for row in fit_rows]
-    axis, unit = "tokens per second of one user", "token/s"
-    panel = dots.Dots(name="models", rows=fit_rows, key="tok_per_s_user", labels=labels, texts=texts, unit=unit, title=axis)
-    machine = fit_rows[0]["system"] if fit_rows else "the machine"
+    on_cards = [row for row in fit_rows if row["offload"] == "none"]
+    is_parted = 0 < len(on_cards) < len(fit_rows)
+    tones = ["rest" if is_parted and row["offload"] != "none" else "compute" for row in fit_rows]
+    panel = dots.Dots(name="models", rows=fit_rows, key="tok_per_s_user", labels=labels, texts=texts, unit="token/s", tones=tones,
+                      title="tokens per second of one user (log)")  # fmt: skip
+    fastest = max(fit_rows, key=lambda row: row["tok_per_s_user"], default=None)
+    title = "No model fits"
+    if fastest:
+        title = f"{fastest['system']} runs {labels[0]} at {texts[0]}, {fastest['model']} at {value(fastest, 'tok_per_s_user')}"
+    subtitle = f"decode speed of one user, by model{', the largest on top' if len({row['model'] for row in fit_rows}) > 1 else ''}"
     caption = "Points are expected values, lines 90 % intervals; quality of formats is not modelled."
-    return frame.compose(view, [[panel]], title=f"What {machine} runs", subtitle="decode speed of one user, by model", caption=caption)
+    caption = f"In colour what the cards hold whole, in grey with experts in the host's memory. {caption}" if is_parted else caption
+    return frame.compose(view, [[panel]], title=title, subtitle=subtitle, caption=caption)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
-from headway.evidence.claims.claim import Claim
+from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.claims.rows import range_text
 from headway.evidence.lecture.chapters import statement
 from headway.evidence.lecture.inputs import input_words
 from headway.laws.roofline.batch_step import context_multiple, covered_context
@@ -35,13 +36,15 @@ def figures(row: Row, view: View) -> Picture:
     texts, labels = [], []  # of all panels, which have the same margins
     for place, (unit, parts) in enumerate(units.items()):
         recomputed = [part for part in parts if _is_number(part.get("recomputed"))]
-        brackets = [f" ({format_value(part['stated'], unit)})" if _is_number(part.get("stated")) else "" for part in recomputed]
+        says = _said_of_all(row["id"], recomputed, unit)
+        stated = ["" if says or not _is_number(part.get("stated")) else format_value(part["stated"], unit) for part in recomputed]
+        brackets = [f" ({text})" if text else "" for text in stated]
         words = [format_value(part["recomputed"], unit) + beside for part, beside in zip(recomputed, brackets, strict=True)]
         texts += words
         if len(recomputed) > 1:
             values = [float(f"{part['recomputed']:.{DIGITS}g}") for part in recomputed]
             panels.append({"name": f"unit{place}", "values": values, "labels": [str(part["name"]) for part in recomputed], "texts": words,
-                           "unit": unit})  # fmt: skip
+                           "unit": unit, **says})  # fmt: skip
         else:
             for number, part in enumerate(parts):
                 known = [(float(part[key]), label) for key, label in KINDS if _is_number(part.get(key))]
@@ -53,13 +56,32 @@ def figures(row: Row, view: View) -> Picture:
         else:
             texts += panels[-1]["texts"]
             labels += [label for _, label in KINDS]
-    drawings = [[dots.Dots(name=panel["name"], rows=[{"value": value} for value in panel["values"]], key="value", labels=panel["labels"],
-                           texts=panel["texts"], unit=panel["unit"] or "count", heading=panel.get("heading", ""), texts_beside=texts,
-                           labels_beside=labels)] for panel in panels[:MOST_PANELS]]  # fmt: skip
-    beside = "; in brackets what the lecture says" if any(len(parts) > 1 for parts in units.values()) else ""
-    return frame.compose(view, drawings, title=_capital(statement(row["id"])),
-                         subtitle=f"{row['id']}, {row['verdict']}: {_plain(row['claim'])}",
-                         caption=f"Each point is a figure by the laws with the claim's own inputs{beside}.")  # fmt: skip
+    lead = panels[0]
+    drawings = []
+    for panel in panels[:MOST_PANELS]:
+        of: dict[str, Any] = panel | {"unit": panel["unit"] or "count", "rows": [{"value": value} for value in panel["values"]]}
+        del of["values"]
+        drawings.append([dots.Dots(key="value", texts_beside=texts, labels_beside=labels, **of)])
+    title, caption = _capital(statement(row["id"])), "Each point is a figure by the laws with the claim's own inputs"
+    spread = sorted(zip(lead["values"], lead["labels"], strict=True))
+    if len(panels) == 1 and lead["unit"] and "heading" not in lead and ":" not in title and spread[0][0] != spread[-1][0]:
+        title += ": " + " to ".join(f"{format_value(value, lead['unit'])} ({name})" for value, name in (spread[0], spread[-1]))
+    if "references" in lead:
+        title += f"; {lead['references'][0][1]}"
+    elif any(len(parts) > 1 for parts in units.values()):
+        caption += "; in brackets what the lecture says"
+    return frame.compose(view, drawings, title=title, subtitle=f"{row['id']}, {row['verdict']}: {_plain(row['claim'])}",
+                         caption=f"{caption}.")  # fmt: skip
+
+
+def _said_of_all(claim_id: str, parts: Sequence[Row], unit: str) -> dict[str, Any]:
+    """A line at the figure that the lecture has for all parts alike, and the span in which they agree with it; nothing if they differ."""
+    figures_stated, spans = {part.get("stated") for part in parts}, {claims()[claim_id].range_of(part["name"]) for part in parts}
+    (stated, *others), (span, *more) = figures_stated, spans
+    if others or more or span is None or not _is_number(stated) or not all(map(math.isfinite, span)):
+        return {}
+    return {"references": [(stated, f"the lecture says {format_value(stated, unit)}")], "band": span,
+            "title": f"shaded: agrees with the claim, {range_text(span, unit)}"}  # fmt: skip
 
 
 def _is_number(value: object) -> bool:

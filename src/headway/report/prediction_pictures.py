@@ -99,11 +99,15 @@ def errors(rows: Rows, view: View) -> Picture:
     largest.sort(key=lambda row: row["median_error"])
     labels = [f"{row['chip']}, {row['engine']}, {row['model_class'].replace('moe', 'MoE')}" for row in largest]
     texts = [f"{row['median_error']:.0%}, {row['measure']} ({row['rows']:,})" for row in largest]
+    by_measure: dict[str, list[float]] = {}
+    for row in largest:
+        by_measure.setdefault(row["measure"], []).append(row["median_error"])
+    meanings = dict(zip(by_measure, palette.MEANINGS, strict=False))  # of the measures in the order of their best group
     panel = dots.Dots(name="errors", rows=largest, key="median_error", labels=labels, texts=texts, unit="share",
-                      title="median error of a prediction")  # fmt: skip
-    low, high = (f"{largest[place]['median_error']:.0%}" for place in (0, -1))
+                      title="median error of a prediction", tones=[meanings.get(row["measure"], "rest") for row in largest])  # fmt: skip
+    spans = [f"{measure} by {min(errors):.0%} to {max(errors):.0%}" for measure, errors in by_measure.items()]
     return frame.compose(
-        view, [[panel]], title=f"Predictions miss by {low} to {high} in the median, by what was measured",
+        view, [[panel]], title=f"Predictions miss {', '.join(spans[:2])} in the median",
         subtitle=f"the {len(largest)} largest of {len(rows)} groups of measured rows, by chip, engine and class of model",
         caption="Each row was predicted by a fit that had not seen its source; in brackets is the number of measurements.",
     )  # fmt: skip

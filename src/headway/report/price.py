@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,10 @@ from headway.core.listing import Listing, Rows, cell, format_value
 from headway.core.units import show
 from headway.economics.price.price import LAID
 from headway.report import output, serving
-from headway.report.pictures import bars, frame, plot, scale, years
+from headway.report.pictures import bars, frame, palette, plot, scale, years
 from headway.report.pictures import grid as along
 from headway.report.plan import POOLINGS
-from headway.report.words import Row, sentence, subject
+from headway.report.words import Row, number_of, sentence, subject
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
@@ -258,15 +258,56 @@ PARTS = (
     ("usd_storage", "kept", "whole"), ("usd_output", "output", "weights"),
 )  # fmt: skip
 MOST_BARS = 12
+NEAR, FAR = 60.0, 130.0  # px from its point at which the name of an offer stands at most, in a narrow view and a wide one
+LEAST_FASTER = 0.001  # share of speed from which a larger domain is drawn
 
 
-def history(rows: Sequence[Row], title: str, view: View) -> Picture:
-    """Price sheets by their date, a panel for each kind of rate."""
-    dated = [{**row, "year": int(row["as_of"][:4]), "released": row["as_of"][:7]} for row in rows if row["as_of"][:4].isdigit()]
-    if not dated:
+def history(rows: Sequence[Row], view: View, whose: str) -> Picture:
+    """Price sheets by their date, a line for each line of models; where there are many, those whose prices moved most are lit."""
+    dated = [{**row, "year": int(row["as_of"][:4]), "released": row["as_of"]} for row in rows if row["as_of"][:4].isdigit()]
+    is_one = len({row["provider"] for row in dated}) == 1
+    by_line: dict[str, list[Row]] = {}
+    for row in sorted(dated, key=years.year):
+        if row["input_usd_per_mtok"]:
+            by_line.setdefault(row["line"] if is_one else f"{row['provider']} {row['line']}", []).append(row)
+    if not by_line:
         raise BadValue("--plot", "these rows", "sheets with a date")
-    caption = "Each point is a dated price sheet, by its model where there is room for the name."
-    return years.picture(dated, RATES, "model", view, title=title, subtitle="list prices by date of the sheet", caption=caption)
+    moved = sorted(by_line, key=lambda name: (-_moved(by_line[name]), -len(by_line[name])))
+    lit = [*moved[: len(palette.MEANINGS) - 1]]
+    rates = [rate for rate in RATES if len({f"{row[rate[0]]:.3g}" for row in dated if row[rate[0]]}) > 1]
+    ratio = {f"{row['output_multiple']:.3g}" for row in dated if row["output_multiple"]}
+    rates = [rate for rate in rates if len(ratio) > 1 or rate[0] != "output_usd_per_mtok"]
+    plots = [_history(by_line, lit, rate, number, min(len(rates), 2)) for number, rate in enumerate(rates)]
+    first, last = by_line[moved[0]][0], by_line[moved[0]][-1]
+    title = f"{whose}: no input price of {number_of(len(by_line), 'line')} of models moved"
+    if _moved(by_line[moved[0]]):
+        ends = [format_value(row["input_usd_per_mtok"], "USD/Mtok") for row in (first, last)]
+        title = f"{moved[0]}: a million input tokens from {ends[0]} ({first['as_of'][:7]}) to {ends[1]} ({last['as_of'][:7]})"
+    constant = f" Output costs {ratio.pop()} times input in every one of them." if len(ratio) == 1 else ""
+    panels = [plots[place : place + 2] for place in range(0, len(plots), 2)]
+    about = f"list prices of {whose} by the date of the sheet, a line for each line of models"
+    return frame.compose(view, panels, title=title, subtitle=about, caption=f"Each point is a dated price sheet.{constant}")
+
+
+def _moved(sheets: Sequence[Row]) -> float:
+    """How far the input price moved from the first sheet to the last, as a logarithm."""
+    return abs(log(sheets[-1]["input_usd_per_mtok"] / sheets[0]["input_usd_per_mtok"]))
+
+
+def _history(by_line: Mapping[str, Sequence[Row]], lit: Sequence[str], rate: years.Quantity, number: int, columns: int) -> plot.Plot:
+    key, words, unit = rate
+    known = {line: [row for row in sheets if row[key]] for line, sheets in by_line.items()}
+    parts: list[plot.Part] = []
+    for line, sheets in sorted(known.items(), key=lambda entry: entry[0] in lit):
+        points = [{"x": years.year(row), "y": row[key], "tip": f"{row['model']}, {row['as_of']}: {format_value(row[key], unit)}"}
+                  for row in sheets]  # fmt: skip
+        meaning, name = (palette.MEANINGS[lit.index(line)], line) if line in lit else ("rest", "")
+        if points:
+            parts.append(plot.Series(rows=points, meaning=meaning, text=name, steps="step-after", dots=34, width=2 if name else 1.2))
+    values = [(years.year(row), row[key]) for sheets in known.values() for row in sheets]
+    return plot.Plot(name=f"rates{number}", parts=parts, heading=words, columns=columns, height=260,
+                     x=scale.AxisScale("", [at for at, _ in values], "year", log=False, most=4, room=0.06), is_fitting=True,
+                     y=scale.AxisScale("", [value for _, value in values], unit, log=True, room=0.08))  # fmt: skip
 
 
 def bills(rows: Sequence[Row], view: View) -> Picture:
@@ -290,40 +331,77 @@ def bills(rows: Sequence[Row], view: View) -> Picture:
     return frame.compose(view, [[bars.Bars(name="bills", bars=lines, x=x)]], title=title, subtitle=subtitle, caption=caption)
 
 
-LADDER = "the ladder"
-KEYS = ((LADDER, "● the ladder: smaller batches", "compute", ""), ("larger domain", "● a larger domain", "weights", "diamond"),
-        ("offered", "■ offered", "kv", "square"), ("cost measured", "● cost measured", "network", "circle"))  # fmt: skip
+LADDER, WIDER, OFFERED, COST = "the ladder", "larger domain", "offered", "cost measured"
+SOLD = {OFFERED: ("sold", "kv", "square"), COST: ("cost measured", "network", "circle")}  # words before a name, meaning, shape
 
 
 def ladder(points: Sequence[Row], view: View, about: str) -> Picture:
     """Price against speed, both over the standard rung (y, x): the ladder of batch sizes, larger domains, real offers with their names."""
     if not points:
         raise BadValue("--plot", "these rows", "rows with a price multiple and a speed multiple")
-    by_kind = {kind: [point for point in points if point["kind"] == kind] for kind, *_ in KEYS}
+    by_kind = {kind: [point for point in points if point["kind"] == kind] for kind in (LADDER, WIDER, OFFERED, COST)}
     parts: list[plot.Part] = []
     for of in dict.fromkeys(point["subject"] for point in by_kind[LADDER]):  # its ends are named by their batch
         rungs = sorted((point for point in by_kind[LADDER] if point["subject"] == of), key=lambda point: point["x"])
-        parts.append(plot.Series(rows=[{"x": rung["x"], "y": rung["y"]} for rung in rungs], meaning="compute", width=2.5, dots=40))
-        parts += [plot.Note(x=rung["x"], y=rung["y"], text=f"{words} {rung['batch']:,.0f}", meaning="compute")
-                  for rung, words in ((rungs[0], "the ladder: batch"), (rungs[-1], "batch"))]  # fmt: skip
-    for kind, _, meaning, shape in KEYS[1:]:
-        parts.append(plot.Series(rows=by_kind[kind], meaning=meaning, width=0, dots=55, shape=shape))
+        rows = [_bought(rung, f"batch {rung['batch']:,.0f}") for rung in rungs]
+        parts.append(plot.Series(rows=rows, meaning="compute", width=2.5, dots=40))
+        ends = ((rungs[0], "batch" if view.is_narrow else "smaller batches, from batch"), (rungs[-1], "batch"))
+        parts += [plot.Note(x=rung["x"], y=rung["y"], text=f"{words} {rung['batch']:,.0f}", meaning="compute") for rung, words in ends]
+    fastest = max((point["x"] for point in by_kind[LADDER]), default=0.0)
+    parts += _wider(by_kind[WIDER], fastest)
+    for kind, (sold, meaning, shape) in SOLD.items():
+        rows = [_bought(point, point["name"]) for point in by_kind[kind]]
+        parts.append(plot.Series(rows=rows, meaning=meaning, width=0, dots=55, shape=shape))
         places: dict[tuple[float, float], list[str]] = {}
         for point in by_kind[kind]:
             places.setdefault((point["x"], point["y"]), []).append(point["name"])
         for (x, y), names in places.items():
-            text = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-            parts.append(plot.Note(x=x, y=y, text=text, meaning=meaning))
+            text = names[0] if view.is_narrow else f"{sold}: {names[0]}"
+            text += f" and {len(names) - 1} more" if len(names) > 1 else ""
+            parts.append(plot.Note(x=x, y=y, text=text, meaning=meaning, most=NEAR if view.is_narrow else FAR))
     drawing = plot.Plot(
         name="ladder", parts=parts, heading="Price per token over the standard tier (log)", height=340,
-        keys=[(words, meaning) for kind, words, meaning, _ in KEYS if by_kind[kind]],
         x=scale.AxisScale("Speed of one user over the standard tier (log)", [point["x"] for point in points], "x", log=True, room=0.06),
         y=scale.AxisScale("", [point["y"] for point in points], "x", log=True, room=0.08),
     )  # fmt: skip
-    offers, fastest = by_kind["offered"], max((point["x"] for point in by_kind[LADDER]), default=0.0)
-    above, beyond = sum(point["above"] for point in offers), sum(point["x"] > fastest for point in offers)
-    title = f"{above} of {len(offers)} offers ask for more than a smaller batch costs" if offers else "Speed is bought with smaller batches"
-    if beyond:
-        title = f"{title}; {beyond} are faster than any batch here" if beyond < len(offers) else "Every offer is faster than any batch here"
+    beyond = sum(point["x"] > fastest for point in by_kind[OFFERED])
     caption = "Offers are over their own standard tier; above the line, a smaller batch alone would be cheaper for that speed."
-    return frame.compose(view, [[drawing]], title=title, subtitle=about, caption=caption)
+    caption += f" {number_of(beyond, 'offer')} beyond its end: faster than any batch here." if beyond else ""
+    return frame.compose(view, [[drawing]], title=_bought_title(by_kind[OFFERED], fastest), subtitle=about, caption=caption)
+
+
+def _bought(point: Row, name: str) -> Row:
+    return {"x": point["x"], "y": point["y"], "tip": f"{name}: {point['x']:.3g}x the speed for {point['y']:.3g}x the price"}
+
+
+def _wider(points: Sequence[Row], fastest: float) -> list[plot.Part]:
+    """The fastest point of each larger domain that is faster than the ladder, else words that none is."""
+    if not points:
+        return []
+    best = {point["name"]: point for point in sorted(points, key=lambda point: point["x"])}
+    faster = [point for point in best.values() if point["x"] > fastest * (1 + LEAST_FASTER)]
+    if not faster:
+        end = max(points, key=lambda point: point["x"])
+        return [plot.Note(x=end["x"], y=end["y"], text=f"{max(best, key=lambda name: (len(name), name))}: no faster")]
+    notes = (plot.Note(x=point["x"], y=point["y"], text=point["name"], meaning="weights") for point in faster)
+    return [plot.Series(rows=faster, meaning="weights", width=0, dots=55, shape="diamond"), *notes]
+
+
+def _bought_title(offers: Sequence[Row], fastest: float) -> str:
+    """What offers ask for speed, beside what a smaller batch costs at that speed."""
+    above, beside = [point for point in offers if point["above"]], [point for point in offers if point["ladder"] is not None]
+    if above or not beside:
+        most = f"Smaller batches buy up to {fastest:.3g}x the speed"
+        return f"{most}; {len(above)} of {len(offers)} offers ask more than they cost" if offers else most
+    speed, price, alone = (_from_to([point[key] for point in beside]) for key in ("x", "y", "ladder"))
+    return f"Offers sell {speed} the speed at {price} the price; smaller batches alone would cost {alone}"
+
+
+def _from_to(values: Sequence[float]) -> str:
+    """The least and the largest of multiples.
+
+    >>> _from_to([2.0, 2.5]), _from_to([2.0, 2.0])
+    ('2 to 2.5x', '2x')
+    """
+    low, high = (f"{end(values):.3g}" for end in (min, max))
+    return f"{low} to {high}x" if low != high else f"{high}x"

@@ -206,13 +206,28 @@ TITLES = {
     "quality": "The cheapest model of a quality, by law",
     "experts": "What experts are worth, by law",
 }
+UNITS = {"over_training": "x", "rule_regret": "share"}  # on an axis
 NAMES = {
     "active": "active parameters",
     "over_training": "tokens over Chinchilla's",
-    "rule_regret": "cost of training = serving beyond the cheapest",
+    "rule_regret": "extra cost of the rule training = serving",
     "served_exact": "tokens served that it is right for",
     "effective_over_active": "equal dense over active parameters",
 }
+
+
+def _ranged(row: Row, key: str) -> str:
+    """A value of a row, with its interval where that is known."""
+    ends = [_value_text(row[end], key) for end in (f"{key}_lo", f"{key}_hi") if row.get(end) is not None]
+    return f"{_value_text(row[key], key)} ({' to '.join(ends)})" if ends else _value_text(row[key], key)
+
+
+def _asked(row: Row) -> str:
+    """What the laws are asked: size, tokens served, compute, as far as they are inputs of the row."""
+    inputs = (("active", "", "active parameters"), ("served", "token", "tokens served"))
+    known = [f"{format_value(row[key], unit)} {words}" for key, unit, words in inputs if row.get("served") and row.get(key)]
+    known = known or ([format_value(row["flop"], "flop")] if row.get("flop") else [])
+    return f"{', '.join(known)}; " if known else ""
 
 
 HIGHEST = 3.0  # times the cheapest, where the axis of over-training ends
@@ -233,19 +248,22 @@ def pictures(request: ScalingQuestion) -> dict[str, PictureOf]:
         keys = [key for key in PANEL_KEYS[request.mode] if any(row.get(key) is not None for row in rows)]
         if not keys:
             raise BadValue("--plot", "these rows", "rows with " + " or ".join(PANEL_KEYS[request.mode]))
-        title, about = TITLES[request.mode], "scaling laws, each fitted on its own runs"
+        about = "scaling laws, each fitted on its own runs"
         if request.varied:
+            title = TITLES[request.mode]
             return grid.picture(list(rows), request.varied[0], keys, ("law", *request.varied[1:]), view, title=title, about=about)
-        panels = []
+        panels, findings = [], []
         for number, key in enumerate(keys):
             known = [row for row in rows if row.get(key) is not None]
-            texts = [f"{row[key]:.1%}" if key.endswith("regret") else format_value(row[key], columns.unit(key)) for row in known]
             words = NAMES.get(key) or key.replace("_", " ")
-            panels.append(dots.Dots(name=f"law{number}", rows=known, key=key, labels=[row["law"] for row in known], texts=texts,
-                                    unit="share" if key.endswith("regret") else columns.unit(key), columns=len(keys),
-                                    heading=words[:1].upper() + words[1:]))  # fmt: skip
-        caption = "Each point is one published law's answer; the rule through it is the 90 % interval from the errors of its coefficients."
-        return frame.compose(view, [panels], title=title, subtitle=about, caption=caption)
+            panels.append(dots.Dots(name=f"law{number}", rows=known, key=key, labels=[row["law"] for row in known],
+                                    texts=[_ranged(row, key) for row in known], columns=len(keys), heading=words[:1].upper() + words[1:],
+                                    tones=["compute", *["rest"] * (len(known) - 1)], unit=UNITS.get(key) or columns.unit(key)))  # fmt: skip
+            ends = [_value_text(end(row[key] for row in known), key) for end in (min, max)]
+            findings.append(f"{words} from {' to '.join(ends)}" if ends[0] != ends[1] else f"{words} {ends[0]}")
+        caption = "In colour the law that answers, its line the 90 % interval from the errors of its coefficients; in grey other laws."
+        return frame.compose(view, [panels], title=f"By law, {', '.join(findings)}", subtitle=f"{_asked(next(iter(rows)))}{about}",
+                             caption=caption)  # fmt: skip
 
     return {"overtraining": over, "laws": laws} if request.mode == "life" and not request.varied else {"laws": laws}
 

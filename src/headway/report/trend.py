@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headway.core import units
 from headway.core.listing import Rows
 from headway.report.output import Summary
 from headway.report.pictures import years
+from headway.report.pictures.scale import tick_text
 from headway.report.words import Row, sentence
 
 if TYPE_CHECKING:
@@ -65,10 +66,54 @@ def _median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def drawing(rows: Rows, view: View) -> Picture:
-    """Picture of parameters, context, KV cache and sparsity by release."""
+LEAST = 3  # rows of a year that have a median
+SERVER = 8  # chips of a domain from which a chip is a server's
+CHIPS = years.Sides(name="chip", is_lit=lambda row: (row["scale_up_domain"] or 0) >= SERVER, lit=f"chips of domains of {SERVER} or more",
+                    rest="cards, desktops, hosts")  # fmt: skip
+MODELS = years.Sides(name="model", is_lit=lambda row: row["sparsity"] > 1, lit="mixtures of experts", rest="dense models")
+
+
+def _middles(rows: Iterable[Row], key: str) -> list[Row]:
+    """Median of a column in each year with enough rows, in the middle of their dates."""
+    by_year: dict[int, list[Row]] = {}
+    for row in rows:
+        if row.get(key):
+            by_year.setdefault(int(row["year"]), []).append(row)
+    return [{"x": _median([years.year(row) for row in of]), "y": _median([row[key] for row in of]), "year": year}
+            for year, of in sorted(by_year.items()) if len(of) >= LEAST]  # fmt: skip
+
+
+def _grew(middles: Sequence[Row], unit: str, most: str = "") -> str:
+    """First and last median with their years."""
+    first, last = (f"{tick_text(row['y'], unit)}{of} in {row['year']}" for row, of in ((middles[0], most), (middles[-1], "")))
+    return f"{first}, {last}"
+
+
+def chips(rows: Rows, view: View) -> Picture:
+    """Picture of multiply-adds per byte, drain time, least step and domain by year; chips of servers are lit."""
+    servers = [row for row in rows if row["year"] is not None and CHIPS.is_lit(row)]
+    middles = {key: _middles(servers, key) for key, *_ in years.CHIPS[:3]}
+    ratio, drain = middles["hardware_ratio_bf16"], middles["drain_s"]
+    title = "Chips by the year they came out"
+    if ratio and drain:
+        title = f"A median server chip does {_grew(ratio, 'count', ' multiply-adds per byte')}; draining its HBM takes "
+        title += " to ".join(tick_text(end(row["y"] for row in drain), "s") for end in (min, max))
     return years.picture(
-        list(rows), years.MODELS, "model", view, title="Contexts and sparsity grew faster than active parameters",
-        subtitle="each point is an open or published model by the month of its release",
-        caption="Names stand where there is room; the largest, the smallest and the newest first.",
+        list(rows), years.CHIPS, CHIPS, middles, view, title=title,
+        subtitle="each point is a chip of the catalogue by the year it came out; the line is the median of the lit ones",
+        caption="FLOP/s grew faster than bandwidth, capacity only with it; a larger domain reads the weights of a model faster.",
+    )  # fmt: skip
+
+
+def drawing(rows: Rows, view: View) -> Picture:
+    """Picture of parameters, context, KV cache and sparsity by release; mixtures of experts are lit."""
+    middles = {key: _middles(rows, key) for key, *_ in years.MODELS[:3]}
+    context, cache = middles["max_context"], middles["kv_bytes_per_token"]
+    title = "Models by the month of their release"
+    if context and cache:
+        title = f"Median context: {_grew(context, 'token', ' tokens')}; KV cache of a token: {_grew(cache, 'byte')}"
+    return years.picture(
+        list(rows), years.MODELS, MODELS, middles, view, title=title,
+        subtitle="each point is an open or published model by the month of its release; the line is the median of all",
+        caption="Above, size and longest context; below, what a token keeps in the cache, and parameters in all for one at work.",
     )  # fmt: skip

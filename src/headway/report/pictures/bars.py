@@ -65,11 +65,11 @@ class Bars:
                 interval = {"x": ends[0], "x2": ends[1], "y": middle, "y2": middle, "color": theme.ink}
                 limits += [interval, *(interval | {"x": end, "x2": end, "y": middle - 5, "y2": middle + 5} for end in ends)]
             text = shorten(bar.name, margin - 8 if margin else view.width - 40)
-            spot = (-8 - text_width(text), top + self.thick / 2) if margin else (0.0, top - SIZE * LEADING / 2 - 1)
+            spot = (-8.0, top + self.thick / 2) if margin else (0.0, top - SIZE * LEADING / 2 - 1)
             names.append({"x": spot[0], "y": spot[1], "text": text, "color": theme.ink})
         data = {f"{self.name}_parts": boxes, f"{self.name}_words": words, f"{self.name}_names": names, f"{self.name}_limits": limits}
         layers = [marks.pixel_boxes(f"{self.name}_parts", stroke=theme.paper), marks.pixel_rules(f"{self.name}_limits", width=2),
-                  marks.labels(f"{self.name}_words"), marks.labels(f"{self.name}_names")]  # fmt: skip
+                  marks.labels(f"{self.name}_words"), marks.labels(f"{self.name}_names", align="right" if margin else "left")]  # fmt: skip
         if view.is_page:
             data[f"{self.name}_tips"] = [] if view.axes else tips  # none while a slider moves
             layers.append(marks.tips(f"{self.name}_tips"))

@@ -10,10 +10,13 @@ from headway.core.errors import BadValue
 from headway.report.pictures import marks
 from headway.report.pictures.frame import EDGE, Panel, View, inner
 from headway.report.pictures.lettering import LEADING, SIZE, shorten, text_width
-from headway.report.pictures.scale import AxisScale
+from headway.report.pictures.marks import Row
+from headway.report.pictures.scale import AxisScale, PictureAxis
 
 PITCH = 30
 MOST_ROWS = 24
+Box = tuple[float, float, float, float]  # left and right end, upper and lower
+Entry = tuple[Mapping[str, Any], str, str, str]  # a row, its label, its text, its meaning
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,46 +34,73 @@ class Dots:
     meaning: str = "compute"
     columns: int = 1  # panels beside each other
     references: Sequence[tuple[float, str]] = ()  # values at which a line stands, with their words
+    band: tuple[float, float] | None = None  # values between which the panel is shaded
+    tones: Sequence[str] = ()  # meanings of the rows, where they differ; `rest`: rows beside those that the picture is about
     texts_beside: Sequence[str] = ()  # those of the picture's other panels, so that all have the same margins
     labels_beside: Sequence[str] = ()
 
     def panel(self, view: View, suffix: str) -> Panel:
         """The rows; in a narrow view each label stands over its row."""
-        entries = list(zip(self.rows, self.labels, self.texts, strict=True))
-        entries = [entry for entry in entries if entry[0].get(self.key) is not None][:MOST_ROWS]
+        tones = self.tones or [self.meaning] * len(self.rows)
+        entries = [entry for entry in zip(self.rows, self.labels, self.texts, tones, strict=True) if entry[0].get(self.key) is not None]
+        entries = entries[:MOST_ROWS]
         if not entries:
             raise BadValue("--plot", f"no {self.key}", "rows with numbers to draw")
-        theme, raised, columns = view.colours, SIZE * LEADING * view.is_narrow, 1 if view.is_narrow else self.columns
-        widest = max(text_width(label) for label in (*self.labels_beside, *(label for _, label, _ in entries))) + 10
+        raised, columns = SIZE * LEADING * view.is_narrow, 1 if view.is_narrow else self.columns
+        widest = max(text_width(label) for label in (*self.labels_beside, *(label for _, label, _, _ in entries))) + 10
         margin = 0.0 if view.is_narrow else min(widest, view.width * 0.3 / columns)
-        reserve = max(text_width(text) for text in (*self.texts_beside, *(text for _, _, text in entries))) + 16
-        width = inner(view, margin, reserve, columns)
-        ends = [[row[end] for end in (f"{self.key}_lo", f"{self.key}_hi") if row.get(end) is not None] for row, _, _ in entries]
-        values = [*(row[self.key] for row, _, _ in entries), *(end for pair in ends for end in pair), *(at for at, _ in self.references)]
-        x = AxisScale(self.title, values, self.unit, most=5).fitting(width, view.ends(f"x{suffix}"))
+        reserve = max(text_width(text) for text in (*self.texts_beside, *(text for _, _, text, _ in entries))) + 16
+        width, pitch, lead = inner(view, margin, reserve, columns), PITCH + raised, SIZE * LEADING * bool(self.references)
+        ends = [[row[end] for end in (f"{self.key}_lo", f"{self.key}_hi") if row.get(end) is not None] for row, *_ in entries]
+        values = [*(entry[0][self.key] for entry in entries), *(end for pair in ends for end in pair), *(at for at, _ in self.references)]
+        x = AxisScale(self.title, [*values, *(self.band or ())], self.unit, most=5).fitting(width, view.ends(f"x{suffix}"))
         x = dataclasses.replace(  # without ticks whose texts would leave the frame
             x, ticks=tuple((at, text) for at, text in x.ticks if x.across(at, width) - text_width(text) / 2 > -margin - EDGE)
         )
-        pitch = PITCH + raised
-        marked, points, rules, words = [x.across(at, width) for at, _ in self.references], [], [], []
-        for place, ((row, label, text), interval) in enumerate(zip(entries, ends, strict=True)):
-            middle, tone = place * pitch + (pitch + raised) / 2, theme.line(self.meaning)
-            spans = [x.across(value, width) for value in (row[self.key], *interval)]
-            points.append({"x": spans[0], "y": middle, "color": tone})
-            if len(interval) == 2:
-                rules.append({"x": spans[1], "x2": spans[2], "y": middle, "y2": middle, "color": tone})
-            after, wide = max(spans) + 9, text_width(text)
-            is_struck = any(after - 4 < rule < after + wide + 4 for rule in marked)  # by a line through what stands after the interval
-            words.append({"x": min(spans) - 9 - wide if is_struck else after, "y": middle, "text": text, "color": theme.ink})
-            name_text = shorten(label, margin - 8 if margin else width + reserve)
-            spot = (-8 - text_width(name_text), middle) if margin else (0.0, middle - SIZE * LEADING)
-            words.append({"x": spot[0], "y": spot[1], "text": name_text, "color": theme.ink})
-        height = len(entries) * pitch
-        lines = [] if view.is_narrow else [{"x": at, "x2": at, "y": 2.0, "y2": height, "color": theme.muted} for at in marked]
-        words += [{"x": line["x"] - text_width(text) / 2, "y": -6.0, "text": text, "color": theme.muted}
-                  for line, (_, text) in zip(lines, self.references, strict=False)]  # fmt: skip
-        names = [f"{self.name}_{part}" for part in ("points", "rules", "words", "reference")]
-        layers = [marks.pixel_rules(names[3], dash=(2, 3)), marks.pixel_rules(names[1], width=2), marks.pixel_points(names[0], size=70),
-                  marks.labels(names[2])]  # fmt: skip
-        return Panel(width=width, height=height, layers=layers, data=dict(zip(names, (points, rules, words, lines), strict=True)), x=x,
-                     left_margin=margin, right_margin=reserve, heading=self.heading)  # fmt: skip
+        data: dict[str, list[Row]] = {part: [] for part in ("band", "guides", "reference", "rules", "points", "names", "words", "tips")}
+        taken: list[Box] = []
+        for place, (entry, interval) in enumerate(zip(entries, ends, strict=True)):
+            spans = [x.across(value, width) for value in (entry[0][self.key], *interval)]
+            taken += self._row(view, data, entry, spans, lead + place * pitch + (pitch + raised) / 2, (margin, width + reserve))
+        self._behind(view, data, x, width, taken)
+        names = {part: f"{self.name}_{part}" for part in data}
+        layers = [marks.pixel_boxes(names["band"], opacity=0.45), marks.pixel_rules(names["guides"]),
+                  marks.pixel_rules(names["reference"], dash=(2, 3)), marks.pixel_rules(names["rules"], width=2),
+                  marks.pixel_points(names["points"], size=70), marks.labels(names["names"], align="right" if margin else "left"),
+                  marks.labels(names["words"])]  # fmt: skip
+        layers += [marks.tips(names["tips"])] * view.is_page
+        data = {names[part]: rows for part, rows in data.items()}
+        return Panel(width=width, height=lead + len(entries) * pitch, layers=layers, data=data, x=x, left_margin=margin,
+                     right_margin=reserve, heading=self.heading)  # fmt: skip
+
+    def _row(self, view: View, data: dict[str, list[Row]], entry: Entry, spans: Sequence[float], middle: float,
+             room: tuple[float, float]) -> list[Box]:  # fmt: skip
+        """Point, interval, name and text of a row, and what leads the eye from the name to the point; the boxes that its words take."""
+        (_, label, text, meaning), (margin, outer) = entry, room
+        theme, after, half = view.colours, max(spans) + 9, PITCH / 2
+        tone, ink = theme.line(meaning), "rest" if meaning == "rest" else "ink"
+        data["points"].append({"x": spans[0], "y": middle, "color": tone})
+        if len(spans) == 3:
+            data["rules"].append({"x": spans[1], "x2": spans[2], "y": middle, "y2": middle, "color": tone})
+        data["words"] += marks.label_rows(theme, ink, [text], after, middle)
+        name = shorten(label, margin - 8 if margin else outer)
+        data["names"] += marks.label_rows(theme, ink, [name], *((-8.0, middle) if margin else (0.0, middle - SIZE * LEADING)))
+        if margin and min(spans) > 5:
+            data["guides"].append({"x": 0.0, "x2": min(spans) - 5, "y": middle, "y2": middle, "color": theme.grid})
+        if view.is_page and not view.axes:
+            data["tips"].append({"x": spans[0], "y": middle, "downs": [middle], "tip": f"{label}: {text}"})
+        over = [] if margin else [(0.0, text_width(name), middle - half - SIZE * LEADING, middle - half)]
+        return [*over, (after - 4, after + text_width(text) + 4, middle - half, middle + half)]
+
+    def _behind(self, view: View, data: dict[str, list[Row]], x: PictureAxis, width: float, taken: Sequence[Box]) -> None:
+        """The shaded band, and the lines of the references, which words interrupt, with their own words over them."""
+        theme = view.colours
+        if self.band:
+            low, high = (x.across(at, width) for at in self.band)
+            data["band"].append({"x": low, "x2": high, "y": taken[0][2], "y2": taken[-1][3], "color": theme.grid})
+        for at, text in self.references:
+            spot, wide = x.across(at, width), text_width(text)
+            data["reference"] += [{"x": spot, "x2": spot, "y": top, "y2": end, "color": theme.muted}
+                                  for start, stop, top, end in taken if not start < spot < stop]  # fmt: skip
+            start = max(min(spot - wide / 2, view.width - 2 * EDGE - wide), 0.0)
+            data["words"] += marks.label_rows(theme, "muted", [text], start, SIZE * LEADING / 2)

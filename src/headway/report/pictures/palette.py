@@ -18,16 +18,18 @@ class Theme:
     paper: str | None  # background; None lets the page's own shine through
     ink: str  # text, operating points, totals
     muted: str  # notes, axis labels
+    rest: str  # data beside those that a picture is about
     grid: str  # grid lines, frames, shaded regions
     lines: Mapping[str, str]
     labels: Mapping[str, str]
 
     def line(self, meaning: str) -> str:
-        """Colour of a line or an area; `ink` and `muted` are meanings too."""
-        return getattr(self, meaning) if meaning in ("ink", "muted", "grid") else self.lines[meaning]
+        """Colour of a line or an area; `ink`, `muted` and `rest` are meanings too."""
+        return getattr(self, meaning) if meaning in ("ink", "muted", "rest", "grid") else self.lines[meaning]
 
     def label(self, meaning: str) -> str:
         """Colour of the text beside a line."""
+        meaning = "muted" if meaning == "rest" else meaning
         return getattr(self, meaning) if meaning in ("ink", "muted") else self.labels[meaning]
 
 
@@ -39,17 +41,17 @@ def _set(*colours: str) -> dict[str, str]:
 # computes them.
 THEMES = {
     "light": Theme(
-        paper="#ffffff", ink="#1a1a1a", muted="#5a5a5a", grid="#dddddd",
+        paper="#ffffff", ink="#1a1a1a", muted="#5a5a5a", rest="#909090", grid="#dddddd",
         lines=_set("#0072B2", "#EE6677", "#332288", "#A6611A", "#555555"),
         labels=_set("#00639B", "#B8334A", "#332288", "#8A4F14", "#4A4A4A"),
     ),
     "dark": Theme(
-        paper="#141414", ink="#f0f0f0", muted="#ababab", grid="#3a3a3a",
+        paper="#141414", ink="#f0f0f0", muted="#ababab", rest="#757575", grid="#3a3a3a",
         lines=_set("#0072B2", "#E69F00", "#56B4E9", "#CC3311", "#F0E442"),
         labels=_set("#4FA3D9", "#E69F00", "#8CCBF0", "#F07A5C", "#F0E442"),
     ),
     PAGE: Theme(
-        paper=None, ink="currentColor", muted="var(--muted)", grid="var(--grid)",
+        paper=None, ink="currentColor", muted="var(--muted)", rest="var(--rest)", grid="var(--grid)",
         lines=_set(*(f"var(--c{number})" for number in range(1, 6))),
         labels=_set(*(f"var(--t{number})" for number in range(1, 6))),
     ),
@@ -67,4 +69,4 @@ def variables(name: str) -> dict[str, str]:
     colours = theme(name)
     lines = {f"--c{place}": colours.lines[meaning] for place, meaning in enumerate(MEANINGS, 1)}
     labels = {f"--t{place}": colours.labels[meaning] for place, meaning in enumerate(MEANINGS, 1)}
-    return lines | labels | {"--muted": colours.muted, "--grid": colours.grid}
+    return lines | labels | {"--muted": colours.muted, "--rest": colours.rest, "--grid": colours.grid}
