@@ -37,8 +37,8 @@ def figures(row: Row, view: View) -> Picture:
     for place, (unit, parts) in enumerate(units.items()):
         recomputed = [part for part in parts if _is_number(part.get("recomputed"))]
         says = _said_of_all(row["id"], recomputed, unit)
-        stated = ["" if says or not _is_number(part.get("stated")) else format_value(part["stated"], unit) for part in recomputed]
-        brackets = [f" ({text})" if text else "" for text in stated]
+        quoted = ["" if says or not _is_number(part.get("stated")) else format_value(part["stated"], unit) for part in recomputed]
+        brackets = [f" ({text})" if text else "" for text in quoted]
         words = [format_value(part["recomputed"], unit) + beside for part, beside in zip(recomputed, brackets, strict=True)]
         texts += words
         if len(recomputed) > 1:
@@ -77,10 +77,10 @@ def figures(row: Row, view: View) -> Picture:
 def _said_of_all(claim_id: str, parts: Sequence[Row], unit: str) -> dict[str, Any]:
     """A line at the figure that the lecture has for all parts alike, and the span in which they agree with it; nothing if they differ."""
     figures_stated, spans = {part.get("stated") for part in parts}, {claims()[claim_id].range_of(part["name"]) for part in parts}
-    (stated, *others), (span, *more) = figures_stated, spans
-    if others or more or span is None or not _is_number(stated) or not all(map(math.isfinite, span)):
+    (figure, *figures_more), (span, *spans_more) = figures_stated, spans
+    if figures_more or spans_more or span is None or not _is_number(figure) or not all(map(math.isfinite, span)):
         return {}
-    return {"references": [(stated, f"the lecture says {format_value(stated, unit)}")], "band": span,
+    return {"references": [(figure, f"the lecture says {format_value(figure, unit)}")], "band": span,
             "title": f"shaded: agrees with the claim, {range_text(span, unit)}"}  # fmt: skip
 
 

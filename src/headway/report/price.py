@@ -272,24 +272,24 @@ def history(rows: Sequence[Row], view: View, whose: str) -> Picture:
             by_line.setdefault(row["line"] if is_one else f"{row['provider']} {row['line']}", []).append(row)
     if not by_line:
         raise BadValue("--plot", "these rows", "sheets with a date")
-    moved = sorted(by_line, key=lambda name: (-_moved(by_line[name]), -len(by_line[name])))
-    lit = [*moved[: len(palette.MEANINGS) - 1]]
+    by_change = sorted(by_line, key=lambda name: (-_price_change(by_line[name]), -len(by_line[name])))
+    lit = [*by_change[: len(palette.MEANINGS) - 1]]
     rates = [rate for rate in RATES if len({f"{row[rate[0]]:.3g}" for row in dated if row[rate[0]]}) > 1]
     ratio = {f"{row['output_multiple']:.3g}" for row in dated if row["output_multiple"]}
     rates = [rate for rate in rates if len(ratio) > 1 or rate[0] != "output_usd_per_mtok"]
     plots = [_history(by_line, lit, rate, number, min(len(rates), 2)) for number, rate in enumerate(rates)]
-    first, last = by_line[moved[0]][0], by_line[moved[0]][-1]
+    first, last = by_line[by_change[0]][0], by_line[by_change[0]][-1]
     title = f"{whose}: no input price of {number_of(len(by_line), 'line')} of models moved"
-    if _moved(by_line[moved[0]]):
+    if _price_change(by_line[by_change[0]]):
         ends = [format_value(row["input_usd_per_mtok"], "USD/Mtok") for row in (first, last)]
-        title = f"{moved[0]}: a million input tokens from {ends[0]} ({first['as_of'][:7]}) to {ends[1]} ({last['as_of'][:7]})"
+        title = f"{by_change[0]}: a million input tokens from {ends[0]} ({first['as_of'][:7]}) to {ends[1]} ({last['as_of'][:7]})"
     constant = f" Output costs {ratio.pop()} times input in every one of them." if len(ratio) == 1 else ""
     panels = [plots[place : place + 2] for place in range(0, len(plots), 2)]
     about = f"list prices of {whose} by the date of the sheet, a line for each line of models"
     return frame.compose(view, panels, title=title, subtitle=about, caption=f"Each point is a dated price sheet.{constant}")
 
 
-def _moved(sheets: Sequence[Row]) -> float:
+def _price_change(sheets: Sequence[Row]) -> float:
     """How far the input price moved from the first sheet to the last, as a logarithm."""
     return abs(log(sheets[-1]["input_usd_per_mtok"] / sheets[0]["input_usd_per_mtok"]))
 

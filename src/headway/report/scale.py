@@ -222,7 +222,7 @@ def _ranged(row: Row, key: str) -> str:
     return f"{_value_text(row[key], key)} ({' to '.join(ends)})" if ends else _value_text(row[key], key)
 
 
-def _asked(row: Row) -> str:
+def _subject(row: Row) -> str:
     """What the laws are asked: size, tokens served, compute, as far as they are inputs of the row."""
     inputs = (("active", "", "active parameters"), ("served", "token", "tokens served"))
     known = [f"{format_value(row[key], unit)} {words}" for key, unit, words in inputs if row.get("served") and row.get(key)]
@@ -262,7 +262,7 @@ def pictures(request: ScalingQuestion) -> dict[str, PictureOf]:
             ends = [_value_text(end(row[key] for row in known), key) for end in (min, max)]
             findings.append(f"{words} from {' to '.join(ends)}" if ends[0] != ends[1] else f"{words} {ends[0]}")
         caption = "In colour the law that answers, its line the 90 % interval from the errors of its coefficients; in grey other laws."
-        return frame.compose(view, [panels], title=f"By law, {', '.join(findings)}", subtitle=f"{_asked(next(iter(rows)))}{about}",
+        return frame.compose(view, [panels], title=f"By law, {', '.join(findings)}", subtitle=f"{_subject(next(iter(rows)))}{about}",
                              caption=caption)  # fmt: skip
 
     return {"overtraining": over, "laws": laws} if request.mode == "life" and not request.varied else {"laws": laws}

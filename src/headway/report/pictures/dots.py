@@ -58,11 +58,11 @@ class Dots:
             x, ticks=tuple((at, text) for at, text in x.ticks if x.across(at, width) - text_width(text) / 2 > -margin - EDGE)
         )
         data: dict[str, list[Row]] = {part: [] for part in ("band", "guides", "reference", "rules", "points", "names", "words", "tips")}
-        taken: list[Box] = []
+        boxes: list[Box] = []
         for place, (entry, interval) in enumerate(zip(entries, ends, strict=True)):
             spans = [x.across(value, width) for value in (entry[0][self.key], *interval)]
-            taken += self._row(view, data, entry, spans, lead + place * pitch + (pitch + raised) / 2, (margin, width + reserve))
-        self._behind(view, data, x, width, taken)
+            boxes += self._row(view, data, entry, spans, lead + place * pitch + (pitch + raised) / 2, (margin, width + reserve))
+        self._behind(view, data, x, width, boxes)
         names = {part: f"{self.name}_{part}" for part in data}
         layers = [marks.pixel_boxes(names["band"], opacity=0.45), marks.pixel_rules(names["guides"]),
                   marks.pixel_rules(names["reference"], dash=(2, 3)), marks.pixel_rules(names["rules"], width=2),
@@ -92,15 +92,15 @@ class Dots:
         over = [] if margin else [(0.0, text_width(name), middle - half - SIZE * LEADING, middle - half)]
         return [*over, (after - 4, after + text_width(text) + 4, middle - half, middle + half)]
 
-    def _behind(self, view: View, data: dict[str, list[Row]], x: PictureAxis, width: float, taken: Sequence[Box]) -> None:
+    def _behind(self, view: View, data: dict[str, list[Row]], x: PictureAxis, width: float, boxes: Sequence[Box]) -> None:
         """The shaded band, and the lines of the references, which words interrupt, with their own words over them."""
         theme = view.colours
         if self.band:
             low, high = (x.across(at, width) for at in self.band)
-            data["band"].append({"x": low, "x2": high, "y": taken[0][2], "y2": taken[-1][3], "color": theme.grid})
+            data["band"].append({"x": low, "x2": high, "y": boxes[0][2], "y2": boxes[-1][3], "color": theme.grid})
         for at, text in self.references:
             spot, wide = x.across(at, width), text_width(text)
             data["reference"] += [{"x": spot, "x2": spot, "y": top, "y2": end, "color": theme.muted}
-                                  for start, stop, top, end in taken if not start < spot < stop]  # fmt: skip
+                                  for start, stop, top, end in boxes if not start < spot < stop]  # fmt: skip
             start = max(min(spot - wide / 2, view.width - 2 * EDGE - wide), 0.0)
             data["words"] += marks.label_rows(theme, "muted", [text], start, SIZE * LEADING / 2)
