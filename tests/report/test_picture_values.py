@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headway as hw
@@ -12,6 +13,7 @@ from headway.core.errors import BadValue
 from headway.core.units import parse
 from headway.report import output
 from headway.report.pictures.frame import View
+from support.paths import ROOT
 
 
 def data_rows(picture: Any, name: str) -> list[dict[str, Any]]:
@@ -82,3 +84,93 @@ def test_compare__title_names_the_greatest_difference() -> None:
     result = hw.command("compare llama-3.1-70b,deepseek-v3")
     assert result.plot().title == "deepseek-v3 has 9.51 times the parameters of llama-3.1-70b"
     assert max(row["total_params_ratio"] for row in result.rows()) == pytest.approx(9.51, rel=1e-3)
+
+
+# -- an API against machines ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def broken_even() -> Any:
+    return hw.command(
+        "breakeven llama-3.1-8b --on h100-sxm --sheet groq/llama-3.1-8b --rate 2M/day --prompt 2k --output 300 --tp 1 --kv bf16 --no-check"
+    )
+
+
+def test_volume__line_and_staircase_are_the_rows_and_the_span_is_the_interval(broken_even: Any) -> None:
+    rows = sorted((row for row in broken_even.rows() if row["machines_usd_per_month"] is not None), key=lambda row: row["requests_per_day"])
+    picture = broken_even.plot()
+    for name, key in (("machines", "machines_usd_per_month"), ("api0", "api_usd_per_month")):
+        assert [(row["x"], row["y"]) for row in data_rows(picture, name)] == [(row["requests_per_day"], row[key]) for row in rows]
+    tip = next(row for row in rows if row["kind"] == "tip")
+    low, high = (tip[f"requests_per_day_{end}"] for end in ("lo", "hi"))
+    spans = [row for rows_of in picture.data.values() for row in rows_of if "from" in row]
+    assert low < tip["requests_per_day"] and high is None  # open: a dearer chip never breaks even
+    assert spans == [{"from": low, "to": rows[-1]["requests_per_day"]}]
+    assert tip["api_usd_per_month"] == pytest.approx(tip["machines_usd_per_month"]) and "on h100-sxm beside" in picture.subtitle
+
+
+def test_volume__every_point_of_the_staircase_is_read_with_both_bills(broken_even: Any) -> None:
+    words = [text for text in tips(broken_even) if "requests/day: " in text]
+    carried = [row for row in broken_even.rows() if row["machines_usd_per_month"] is not None]
+    assert len(words) == len(carried)
+    assert all(any(f"{row['system']} ${row['machines_usd_per_month']:,.0f}/month" in text for text in words) for row in carried)
+
+
+# -- plans ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_rates__steps_are_the_best_plans_and_fractions_never_cost_more() -> None:
+    result = hw.command("plan llama-3.1-8b --on l40s --rate 2,8,32 --prompt 2k --output 300 --ttft 1s --tpot 50ms")
+    best = [row for row in result.rows() if row["kind"] == "best"]
+    picture = result.plot()
+    stairs = data_rows(picture, "stairs0")
+    assert [(row["x"], row["y"]) for row in stairs] == [(row["rate"], row["usd_per_month"]) for row in best] and len(best) == 3
+    ratios = [row["y"] / step["y"] for row, step in zip(data_rows(picture, "divided"), stairs, strict=True)]
+    assert max(ratios) == pytest.approx(1) and min(ratios) < 1
+    assert picture.title.startswith(f"16 times the rate costs {best[-1]['usd_per_month'] / best[0]['usd_per_month']:.3g} times as much")
+    assert all(row["system"] in text for row, text in zip(best, [text for text in tips(result) if "a month" in text], strict=True))
+
+
+def test_ladder__a_chance_below_the_one_asked_for_is_not_rounded_up_to_it() -> None:
+    from headway.report.plan_load import ladder
+
+    common = {"model": "m", "system": "s", "usd_per_month": 1000.0}
+    rows = [common | {"kind": kind, "chips": chips, "confidence": chance}
+            for kind, chips, chance in (("best", 9, 0.94), ("ladder", 8, 0.797), ("ladder", 7, 0.5), ("ladder", 11, 0.999))]  # fmt: skip
+    picture = ladder(rows, 0.8, View(theme="css"))
+    assert picture.title == "9 chips keep every limit with a chance of 94%, 8 with 79.7%"
+    assert [(row["x"], row["y"]) for row in data_rows(picture, "rungs")] == [(7, 50), (8, pytest.approx(79.7)), (9, 94), (11, 99.9)]
+    assert any(
+        row["tip"] == "11 chips for $1,000/month: every limit holds with a chance of over 99%" for row in data_rows(picture, "_tips")
+    )
+
+
+# -- one's own runs -------------------------------------------------------------------------------------------------------------------
+
+
+def test_own_runs__two_predictions_of_each_are_joined_and_their_middles_are_the_rows() -> None:
+    result = hw.command(f"calibrate {ROOT / 'tests/contract/golden/inputs/my_runs.csv'}")
+    row, picture = result.rows()[0], result.plot()
+    for quantity, measured in (("tpot", (9.3, 16.9, 70.1)), ("ttft", (112, 310, 1650))):
+        sides = [sorted(data_rows(picture, f"{quantity}_group{side}"), key=lambda point: point["x"]) for side in range(2)]
+        assert [[1e3 * point["x"] for point in side] for side in sides] == [pytest.approx(measured)] * 2
+        middles = [sorted(point["x"] / point["y"] for point in side)[1] for side in sides]
+        assert middles == pytest.approx([row[f"{quantity}_ratio"], row[f"{quantity}_ratio_by_runs"]])
+        band = data_rows(picture, f"{quantity}_equal")
+        assert [(end["low"] / end["x"], end["y"] / end["x"], end["high"] / end["x"]) for end in band] == [pytest.approx((0.9, 1, 1.1))] * 2
+    words = tips(result)
+    assert sum(text.startswith("alone: measured 9.3 ms; predicted ") for text in words) == 2
+
+
+# -- drafts ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_drafts__speed_up_is_what_the_rows_save_and_ends_where_they_say() -> None:
+    words = "serve llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 500 --draft eagle --draft-tokens 3 --batch"
+    curve = data_rows(hw.command(f"{words} 16").plot(picture="drafts"), "panel0_rows0")
+    rows = hw.command(f"{words} 4,16,64").rows()
+    for row in rows:
+        near = np.interp(np.log(row["batch"]), [np.log(point["users"]) for point in curve], [point["gain"] for point in curve])
+        assert near == pytest.approx(1 / (1 - row["draft_saving"]), rel=5e-3)
+    above = [point["users"] for point in curve if point["gain"] >= 1]
+    assert max(above) <= rows[0]["draft_users"] < next((point["users"] for point in curve if point["gain"] < 1), float("inf"))

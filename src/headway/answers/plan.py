@@ -27,7 +27,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.drafts import choices
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
-from headway.report import layout_pictures, output, serving
+from headway.report import layout_pictures, output, rates_picture, serving
 from headway.report import plan as words
 from headway.report import plan_load as load_words
 from headway.report.words import interval, subject
@@ -56,9 +56,10 @@ if TYPE_CHECKING:
     from headway.simulation.check.plan_at_load import CheckedPlan, LoadGoal
 
 
-SEARCH_RESULTS = frozenset((*schema.fields(Layout), *schema.fields(Precision), "batch", *POOLED))  # columns that a search fills
+SEARCH_RESULTS = frozenset((*schema.fields(Layout), *schema.fields(Precision), "batch", "gain", *POOLED))  # columns that a search fills
 ONLY_AT_LOAD = ("confidence", "no_check", "spare")
 MOST_PLANS = 100
+LOADS = ("rate", "prompt", "output")  # columns of a load
 
 
 def run(args: Plan) -> output.Answer:
@@ -79,11 +80,13 @@ def run(args: Plan) -> output.Answer:
     tables = [dataclasses.replace(case_plan.table, columns={**case_plan.table.columns, **varied}) for varied, case_plan in plans]
     table = tables[0].concat(*tables[1:])
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
-    return output.Answer(
-        table,
-        describe=words.describe_several,
-        pictures={"grid": lambda rows, view: serve.inputs_picture(None, rows.where("kind = best"), view, SEARCH_RESULTS)},
-    )
+    best = [{**varied, **{key: case_plan.table.row(0).get(key) for key in LOADS}} for varied, case_plan in plans]
+    varying = [key for key in best[0] if len({str(row[key]) for row in best}) > 1]
+    drawings = {"grid": lambda rows, view: serve.inputs_picture(None, rows.where("kind = best"), view, SEARCH_RESULTS)}
+    if "rate" in varying:
+        rest = [key for key in varying if key != "rate"]
+        drawings = {"rates": lambda rows, view: rates_picture.by_rate(list(rows), rest, view)} | drawings
+    return output.Answer(table, describe=words.describe_several, pictures=drawings)
 
 
 def first(args: Plan) -> output.Answer | None:

@@ -393,7 +393,7 @@ class Breakeven(Question):
     verb, answered_by = "breakeven", "headway.answers.breakeven"
     example = "breakeven llama-3.1-8b --on l40s --sheet groq/llama-3.1-8b --rate 200k/day --prompt 2k --output 300 --ttft 2s --tpot 40ms"
     refresh = "on release"
-    pictures = (("volume", "cost of a month by volume: the API's line, the staircase of machines, where they meet"),)
+    pictures = (("volume", "cost of a month by volume: the API's line, the staircase of machines, where they meet, with its interval"),)
     progress, patience_s = "plans searched", 2.0
     groups = (
         FlagGroup(MonthlyVolume, "workload"),

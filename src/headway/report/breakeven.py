@@ -79,7 +79,7 @@ def _api(row: Row) -> str:
 
 
 def _chip(row: Row) -> str:
-    return str(row["system"]).rpartition("x")[2] if str(row["system"])[0].isdigit() else str(row["system"])
+    return str(row["system"]).partition("x")[2] if str(row["system"])[0].isdigit() else str(row["system"])
 
 
 def _day(row: Row) -> str:
@@ -186,7 +186,9 @@ def picture(rows: Sequence[Row], known: Sequence[Row], view: View) -> Picture:
     if len(points) < 2:
         raise BadValue("--plot", "these rows", "at least two volumes that machines carry")
     sheets = list(dict.fromkeys(row["sheet"] for row in rows))
-    parts: list[Any] = []
+    tip = next((row for row in known if row["kind"] == "tip" and row["sheet"] == sheets[0]), None)
+    ends = _open_ends(tip, points)
+    parts: list[Any] = [plot.Span(start=ends[0], end=ends[1], text="break-even, 90 %")] if ends else []
     tones = ("kv", "network", "weights", "whole")
     for place, name in enumerate(sheets):
         line = [{"x": row["requests_per_day"], "y": row["api_usd_per_month"]} for row in points if row["sheet"] == name]
@@ -194,20 +196,30 @@ def picture(rows: Sequence[Row], known: Sequence[Row], view: View) -> Picture:
         parts.append(plot.Series(rows=line, meaning=tones[place % len(tones)], text=text, data=f"api{place}"))
     steps_of = [row for row in points if row["sheet"] == sheets[0]]
     steps = [
-        {"x": row["requests_per_day"], "y": row["machines_usd_per_month"], "system": row["system"], "utilisation": row["utilisation"]}
+        {"x": row["requests_per_day"], "y": row["machines_usd_per_month"], "system": row["system"], "utilisation": row["utilisation"],
+         "tip": f"{_day(row)}: {row['system']} {_month(row, 'machines_usd_per_month')}, {_api(row)} {_month(row, 'api_usd_per_month')}"}
         for row in steps_of
     ]  # fmt: skip
     parts.append(plot.Series(rows=steps, meaning="compute", text="machines", steps="step-before", dots=24, data="machines"))
     for row in steps_of:
         if row["kind"] in ("volume", "tip"):
-            words = f"{'tips' if row['kind'] == 'tip' else 'your volume'}: {_count(row['requests_per_day'])}/day, {row['system']}"
-            parts.append(plot.Point(x=row["requests_per_day"], y=row["machines_usd_per_month"], text=words))
+            words = f"{'break-even' if row['kind'] == 'tip' else 'your volume'}: {_count(row['requests_per_day'])}/day, {row['system']}"
+            shape = "diamond" if row["kind"] == "tip" else "circle"
+            parts.append(plot.Point(x=row["requests_per_day"], y=row["machines_usd_per_month"], text=words, shape=shape, size=90))
     x = scale.AxisScale("Requests a day (log)", [row["requests_per_day"] for row in points], "", log=True)
     costs = [row[key] for row in points for key in ("api_usd_per_month", "machines_usd_per_month")]
     y = scale.AxisScale("Cost of a month (log)", [cost for cost in costs if cost > 0], "USD", log=True)
     drawing = plot.Plot(name="months", x=x, y=y, parts=parts, height=320)
-    tip = next((row for row in known if row["kind"] == "tip" and row["sheet"] == sheets[0]), None)
     title = f"Machines cost less {_turn(known, tip)}" if tip is not None else "Machines cost more at every volume drawn"
     subtitle = f"{rows[0]['model']} on {_chip(rows[0])} beside {', '.join(_api({'sheet': name}) for name in sheets)}"
-    caption = "An API bills requests; machines come whole and are paid for all hours. Each point is a plan for the busiest hours."
+    caption = "An API bills requests; machines come whole and are paid for all hours. Each point is a plan for the busiest hours; a step "
+    caption += "lies between two of them."
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)
+
+
+def _open_ends(tip: Row | None, points: Sequence[Row]) -> tuple[float, float] | None:
+    """The interval of the break-even as a span of the axis, to its ends where it is open; None where there is none."""
+    if tip is None or tip["requests_per_day_lo"] == tip["requests_per_day_hi"]:
+        return None
+    return tuple(row["requests_per_day"] if tip[key] is None else tip[key]
+                 for key, row in (("requests_per_day_lo", points[0]), ("requests_per_day_hi", points[-1])))  # fmt: skip

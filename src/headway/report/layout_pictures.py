@@ -10,7 +10,7 @@ import numpy as np
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.report.pictures import bars, blocks, frame, plot
-from headway.report.pictures.scale import AxisScale
+from headway.report.pictures.scale import AxisScale, tick_text
 from headway.report.words import Row, subject
 from headway.training.timeline import decoding, idle_share
 
@@ -107,7 +107,7 @@ def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, s
 
 
 def drafts(curves: DraftCurves, row: Row, about: str, view: View, place: float | None = None) -> Picture:
-    """TPOT against users with drafts and without, and the load from which on drafts save nothing; `place`: the users asked for."""
+    """Speed-up by drafts and TPOT with and without them against users, and where they stop paying; `place`: the users asked for."""
     last, end = float(curves.users[-1]), curves.end
     what = f"{int(row['draft_tokens'])} draft{'s' * (row['draft_tokens'] != 1)} a step"
     best = 1 - curves.drafting / curves.plain
@@ -117,26 +117,31 @@ def drafts(curves: DraftCurves, row: Row, about: str, view: View, place: float |
         title = f"Drafts save {float(best.min()):.0%} to {float(best.max()):.0%} of TPOT, whatever the load"
     else:
         title = f"Drafts save up to {float(best.max()):.0%} of TPOT, and from {end:,.0f} users on nothing"
-    rows = [{"users": float(curves.users[at]), "drafting": float(curves.drafting[at]), "plain": float(curves.plain[at])}
-            for at in view.thinned(range(len(curves.users)))]  # fmt: skip
-    parts: list[plot.Part] = [
-        plot.Series(rows=rows, x="users", y="plain", meaning="muted", text="without"),
-        plot.Series(rows=rows, x="users", y="drafting", meaning="compute", text=what, width=3),
-    ]
+    gain = curves.plain / curves.drafting
+    rows = [{"users": float(curves.users[at]), "drafting": float(curves.drafting[at]), "plain": float(curves.plain[at]),
+             "gain": float(gain[at])} for at in view.thinned(range(len(curves.users)))]  # fmt: skip
+    parts: dict[str, list[plot.Part]] = {
+        "gain": [plot.Series(rows=rows, x="users", y="gain", meaning="compute", text=what, width=3),
+                 plot.RuleLines(y=[1.0], text="as fast without")],
+        "drafting": [plot.Series(rows=rows, x="users", y="plain", meaning="muted", text="without"),
+                     plot.Series(rows=rows, x="users", y="drafting", meaning="compute", text=what, width=3)],
+    }  # fmt: skip
     for users, text, shape in ((end, f"equal at {end:,.0f} users", "diamond"), (place, f"{place or 0:,.0f} users", "circle")):
-        if users is not None and 1 < users <= last:
-            at = float(np.interp(np.log(users), np.log(curves.users), curves.drafting))
-            words = f"{text}: {format_value(at, 's')}"
-            parts.append(plot.Point(x=users, y=at, text=words, shape=shape, size=90, is_free=True))
-    times = [*map(float, curves.drafting), *map(float, curves.plain)]
-    panel = plot.Plot(
-        name="panel0", parts=parts, heading="TPOT (log)", height=320,
-        x=AxisScale("Users of a replica (log)", [1.0, last], "", ends=(1.0, last), log=True, base=2),
-        y=AxisScale("", times, "s", log=True),
-    )  # fmt: skip
+        for key, curve, unit in (("gain", gain, "x"), ("drafting", curves.drafting, "s")):
+            if users is not None and 1 < users <= last:
+                at = float(np.interp(np.log(users), np.log(curves.users), curve))
+                words = text if key == "gain" and users == end else f"{text}: {tick_text(at, unit)}"
+                parts[key].append(plot.Point(x=users, y=at, text=words, shape=shape, size=90, is_free=True))
+    across = AxisScale("Users of a replica (log)", [1.0, last], "", ends=(1.0, last), log=True, base=2)
+    panels = [
+        plot.Plot(name="panel0", parts=parts["gain"], heading="Speed-up by drafts", height=300, columns=2, x=across, is_fitting=True,
+                  y=AxisScale("", [*map(float, gain), 1.0], "x", log=False, room=0.08)),
+        plot.Plot(name="panel1", parts=parts["drafting"], heading="TPOT (log)", height=300, columns=2, x=across, is_fitting=True,
+                  y=AxisScale("", [*map(float, curves.drafting), *map(float, curves.plain)], "s", log=True)),
+    ]  # fmt: skip
     caption = "Few users leave a step waiting for memory, which checks drafts for nearly nothing; of many each draft is arithmetic."
     subtitle = f"{subject(row)}, {about}; {what} by {row['drafter'] or 'what drafts'}, {row['step_tokens']:.3g} tokens a step"
-    return frame.compose(view, [[panel]], title=title, subtitle=subtitle, caption=caption)
+    return frame.compose(view, [panels], title=title, subtitle=subtitle, caption=caption)
 
 
 # -- one layout in other ways -------------------------------------------------------------------------------------------------------

@@ -253,19 +253,31 @@ def ladder(rows: Sequence[Row], confidence: float, view: View) -> Picture:
     if len(rungs) < 2:
         raise BadValue("--plot", "ladder", "a plan whose number of nodes or cards is free, with limits, checked by simulation")
     best = next(row for row in rows if row["kind"] == "best")
-    points = [{"x": float(row["chips"]), "y": 100 * row["confidence"]} for row in rungs]
+
+    def chance(row: Row) -> str:
+        """In whole percent, but never rounded up to the one asked for."""
+        text = _percent(row["confidence"])
+        return f"{row['confidence']:.1%}" if row["confidence"] < confidence and text == f"{confidence:.0%}" else text
+
+    points = [{"x": float(row["chips"]), "y": 100 * row["confidence"],
+               "tip": f"{int(row['chips'])} chips{_month(row)}: every limit holds with a chance of {chance(row)}"}
+              for row in rungs]  # fmt: skip
     parts: list[plot.Part] = [
-        plot.Series(rows=points, meaning="whole", dots=40, data="rungs"),
+        plot.Series(rows=points, meaning="whole", width=1, dots=55, data="rungs"),
         plot.RuleLines(y=[100 * confidence], text=f"asked for: {confidence:.0%}", data="confidence"),
-        plot.Point(x=float(best["chips"]), y=100 * best["confidence"], text=f"the plan{_month(best)}", meaning="compute", data="plan"),
-    ]
-    parts += [plot.Note(x=float(row["chips"]), y=100 * row["confidence"], text=_month(row).removeprefix(" for "))
-              for row in rungs if row["chips"] != best["chips"] and _month(row)]  # fmt: skip
+        plot.Point(x=float(best["chips"]), y=100 * best["confidence"], text=f"the plan: {chance(best)}{_month(best)}",
+                   meaning="compute", size=130, data="plan"),
+    ]  # fmt: skip
+    parts += [plot.Note(x=float(row["chips"]), y=100 * row["confidence"], most=40.0,
+                        text=chance(row) + ("" if view.is_narrow else _month(row)))
+              for row in rungs if row["chips"] != best["chips"]]  # fmt: skip
     drawing = plot.Plot(
         name="ladder", parts=parts, height=300, heading="Chance that every limit holds (%)",
         x=scale.AxisScale("Chips that are paid for", [row["chips"] for row in rungs], log=False, room=0.08),
         y=scale.AxisScale("", [0, 100], ends=(0, 100), log=False),
     )  # fmt: skip
-    title = f"{int(best['chips'])} chips keep every limit with a chance of {_percent(best['confidence'])}"
+    title = f"{int(best['chips'])} chips keep every limit with a chance of {chance(best)}"
+    below = max((row for row in rungs if row["chips"] < best["chips"]), key=lambda row: row["chips"], default=None)
+    title += f", {int(below['chips'])} with {chance(below)}" if below else ""
     caption = "The same layout in fewer and in more: the share of drawn worlds, by the interval of the steps, in which all limits hold."
     return frame.compose(view, [[drawing]], title=title, subtitle=subject(best), caption=caption)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SHAPES = (("circle", "●"), ("square", "■"), ("diamond", "●"), ("triangle-up", "●"), ("cross", "+"))  # with a sign that every font has
 MOST_POINTS = 3000
 WITHOUT, WITH = "without your runs", "with them"
+NEAR = 0.1  # share by which a prediction is close
+MOST_MEASURES = 2  # of one's own runs, each in a panel
 MEASURES = {"tpot": ("TPOT", "s"), "ttft": ("TTFT", "s"), "rate": ("throughput", "token/s"), "per_chip": ("throughput", "token/s"),
             "step": ("step", "s"), "memory": ("memory", "byte")}  # fmt: skip
 DIAGONALS = ((1.0, "equal", (), 2.6), (2.0, "twice", (4, 3), 2.8), (0.5, "half", (4, 3), 2.6))  # factor, word, dash, place of the word
@@ -69,21 +71,50 @@ def _against_measured(rows: Sequence[Residual], measure: str, unit: str) -> plot
 
 
 def by_own_runs(before: Sequence[Residual], after: Sequence[Residual], view: View) -> Picture:
-    """The user's own runs on logarithmic axes, predicted without them and with them: by the first measure of the first."""
+    """The user's own runs on logarithmic axes, each predicted without them and with them: a panel for the first measures of the first."""
     pairs = [pair for pair in zip(before, after, strict=True) if min(pair[0].measured, pair[0].predicted, pair[1].predicted) > 0]
     if not pairs:
         raise BadValue("--plot", "these runs", "at least one run with a measurement that is predicted")
-    quantity = pairs[0][0].quantity
-    measure, unit = MEASURES[quantity]
-    sides = [[dataclasses.replace(pair[side], source=word) for pair in pairs if pair[side].quantity == quantity][:MOST_POINTS // 2]
-             for side, word in enumerate((WITHOUT, WITH))]  # fmt: skip
-    drawing = _against_measured([*sides[0], *sides[1]], measure, unit)
-    middles = [statistics.median(abs(row.predicted / row.measured - 1) for row in side) for side in sides]
+    groups = {quantity: [pair for pair in pairs if pair[0].quantity == quantity][: MOST_POINTS // 2]
+              for quantity in list(dict.fromkeys(pair[0].quantity for pair in pairs))[:MOST_MEASURES]}  # fmt: skip
+    panels = [_own_panel(quantity, mine, len(groups)) for quantity, mine in groups.items()]
+    measure, first = MEASURES[pairs[0][0].quantity][0], next(iter(groups.values()))
+    middles = [statistics.median(abs(row.predicted / row.measured - 1) for row in side) for side in zip(*first, strict=True)]
     title = f"Your runs take predictions of their {measure} from {middles[0]:.0%} to {middles[1]:.0%} off in the median"
-    subtitle = f"{len(sides[0]):,} measurement{'s' * (len(sides[0]) != 1)}, each predicted twice"
-    caption = "A point on the solid line is predicted exactly. With them a run is among those that predict it: how well factors fit, not "
-    caption += "how well they hold elsewhere."
-    return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)
+    subtitle = f"{len(first):,} measurement{'s' * (len(first) != 1)}, each predicted twice; a line joins the two"
+    caption = "A point on the line of equality is predicted exactly. With them a run is among those that predict it: how well factors fit, "
+    caption += "not how well they hold elsewhere."
+    return frame.compose(view, [panels], title=title, subtitle=subtitle, caption=caption)
+
+
+def _own_panel(quantity: str, pairs: Sequence[tuple[Residual, Residual]], panels: int) -> plot.Plot:
+    """One measure of one's own runs: two predictions of each joined by a line, the diagonal, and what is within NEAR of it."""
+    measure, unit = MEASURES[quantity]
+    values = [value for pair in pairs for value in (pair[0].measured, *(row.predicted for row in pair))]
+    ends = (min(values) / 1.25, max(values) * 1.25)
+    line = [{"x": end, "y": end, "low": end * (1 - NEAR), "high": end * (1 + NEAR)} for end in ends]
+    joins = [{"x": pair[0].measured, "x2": pair[0].measured, "y": min(row.predicted for row in pair),
+              "y2": max(row.predicted for row in pair), "meaning": "muted"} for pair in pairs]  # fmt: skip
+    parts: list[plot.Part] = [
+        plot.Series(rows=line, meaning="muted", width=1, band=("low", "high"), data="equal"),
+        plot.Note(x=ends[1] / 1.6, y=ends[1] / 1.6, text=f"equal, and within {NEAR:.0%}", most=60.0),
+        plot.Boxes(rows=joins, line=1.2),
+    ]
+    keys = []
+    for side, (words, meaning, (shape, sign)) in enumerate(((WITHOUT, "kv", SHAPES[1]), (WITH, "weights", SHAPES[0]))):
+        rows = [{"x": pair[side].measured, "y": pair[side].predicted, "tip": _own_tip(pair, unit)} for pair in pairs]
+        parts.append(plot.Series(rows=rows, meaning=meaning, width=0, dots=45, opacity=0.85, shape=shape, data=f"group{side}"))
+        within = sum(abs(pair[side].predicted / pair[side].measured - 1) <= NEAR for pair in pairs)
+        keys.append((f"{sign} {words}: {within} of {len(pairs)} within {NEAR:.0%}", meaning))
+    x = scale.AxisScale(f"Measured {measure} (log)", values, unit, log=True, ends=ends, most=6)
+    return plot.Plot(name=f"parity_{quantity}", x=x, y=dataclasses.replace(x, title=""), parts=parts, keys=keys, height=320,
+                     columns=panels, is_fitting=True, heading=f"Predicted {measure} (log)")  # fmt: skip
+
+
+def _own_tip(pair: tuple[Residual, Residual], unit: str) -> str:
+    """What a page says of a run: its measurement and both predictions."""
+    measured, without, with_runs = (format_value(value, unit) for value in (pair[0].measured, *(row.predicted for row in pair)))
+    return f"{pair[0].id}: measured {measured}; predicted {without} {WITHOUT}, {with_runs} {WITH}"
 
 
 # -- errors by group ----------------------------------------------------------------------------------------------------------------

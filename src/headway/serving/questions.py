@@ -41,7 +41,7 @@ class Serve(Question):
         ("memory", "what fills a chip"),
         ("stages", "weights and KV per chip by pipeline stages"),
         ("pipeline", "micro-batches that decode through the stages"),
-        ("drafts", "TPOT against users with drafts and without"),
+        ("drafts", "speed-up by drafts and TPOT against users, and where drafts stop paying"),
         ("grid", "times and cost along the inputs that vary"),
     )
     groups = (

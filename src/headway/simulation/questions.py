@@ -287,6 +287,7 @@ class Plan(Question):
         ("tornado", "what a tenth more or less of each input changes"),
         ("batch", "latency and cost against batch of the plan's layout"),
         ("ladder", "at a load, the chance that every limit holds by the number of chips"),
+        ("rates", "of several rates: what a month costs, in steps of whole machines"),
     )
     groups = (
         FlagGroup(Load, "load", skip=("context",), searched=("batch",)),
