@@ -48,11 +48,20 @@ def test_law__axis_is_logarithmic_where_the_range_is_geometric(values: str, kind
     assert kind in {layer["scale"]["type"] for layer in layers if layer["scale"]}
 
 
-def test_law__a_single_value_is_a_point_with_its_words() -> None:
+def test_law__a_single_value_is_a_point_of_the_curve_along_its_first_argument() -> None:
     result = hw.command("law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw")
     picture = result.plot()
-    assert [row["y"] for row in data_rows(picture, "curve0")] == [result.rows()[0]["result"]]
-    assert "295.3 token" in picture.title
+    point, line = data_rows(picture, "curve0"), data_rows(picture, "around")
+    assert [row["y"] for row in point] == [result.rows()[0]["result"]] and "295.3 token" in picture.title
+    assert [row["y"] / row["x"] for row in line] == pytest.approx([point[0]["y"] / 2] * len(line))  # in proportion to the bytes
+    assert (line[0]["x"], line[-1]["x"], len(line)) == (pytest.approx(0.5), pytest.approx(8), 41)
+
+
+def test_law__counts_around_a_single_value_are_whole_and_no_law_is_drawn_where_it_does_not_hold() -> None:
+    line = data_rows(hw.command("law servers_wait_s servers=10 load=9 service=5s").plot(), "around")
+    assert all(row["x"] == round(row["x"]) > 9 for row in line) and (line[0]["x"], line[-1]["x"]) == (10, 40)  # 9 servers never catch up
+    known = hw.command("law servers_wait_s servers=10,20,40 load=9 service=5s").rows()
+    assert [row["y"] for row in line if row["x"] in (10, 20, 40)] == [row["result"] for row in known]
 
 
 def test_law__without_values_draws_nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.answers import arguments
@@ -91,10 +91,14 @@ def _results(law: Any, args: LawQuestion) -> output.Answer:
         for point, result in zip(defined, results, strict=True)
     ]
     traced = [{**point, "result": result} for point, result in zip(defined, results, strict=True)]
+
+    def near(name: str, values: Sequence[float]) -> Any:
+        return _table(law, call, name)(values).rows()
+
     listing = Listing(rows, tuple(notes), lambda row, key: computed(traced[place_of(row, rows)].get(key), key))
     return output.Answer(
         listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call),
-        pictures={"values": lambda rows, view: law_picture.along(law, call, list(rows), view)},
+        pictures={"values": lambda rows, view: law_picture.along(law, call, list(rows), near, view)},
     )  # fmt: skip
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headway.core.errors import BadValue
 from headway.core.listing import heading
@@ -17,11 +19,13 @@ if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
 SPREAD = 4.0  # factor that values of equal ratios span on a logarithmic axis
+COUNTS = ("", "token")  # units of what is counted
+NEARBY = 41  # points of the curve around a single value
 EQUAL = 0.02  # share by which their ratios may differ
 
 
-def along(law: Law, call: Any, rows: Sequence[dict[str, Any]], view: View) -> Picture:
-    """The law's values; a single one is a point."""
+def along(law: Law, call: Any, rows: Sequence[dict[str, Any]], near: Callable[[str, Sequence[float]], Any], view: View) -> Picture:
+    """The law's values; a single one is a point of the curve along its first argument, whose rows `near` makes."""
     points = [row for row in rows if row["result"] is not None]
     numeric = [key for key in call.axes if all(type(row[key]) in (int, float) for row in points)]
     if not points or not numeric:
@@ -33,27 +37,46 @@ def along(law: Law, call: Any, rows: Sequence[dict[str, Any]], view: View) -> Pi
     for row in points:
         curves.setdefault(_values(call, row, lines), []).append(row)
     names = list(curves)[: grid.MOST_CURVES]
-    first, unit = sorted(curves[names[0]], key=lambda row: row[x]), call.unit()
+    first, unit, unit_x = sorted(curves[names[0]], key=lambda row: row[x]), call.unit(), call.unit(x)
     parts: list[plot.Part] = []
     for place, name in enumerate(names):
         line = [{"x": float(row[x]), "y": float(row["result"])} for row in sorted(curves[name], key=lambda row: row[x])]
         look = {"meaning": palette.MEANINGS[place] if len(names) > 1 else "compute", "dash": plot.DASHES[place]}
         parts.append(plot.Series(rows=line, text=name, dots=24 if len(line) <= grid.MOST_DOTTED else 0, data=f"curve{place}", **look))
+    around = _around(points[0], x, near, unit_x in COUNTS and points[0][x] == round(points[0][x])) if len(points) == 1 else []
     if len(points) == 1:
-        parts.append(plot.Point(x=float(first[0][x]), y=float(first[0]["result"]), text=words.text(first[0]["result"], unit)))
+        point = {way: float(first[0][key]) for way, key in (("x", x), ("y", "result"))}
+        parts = [plot.Series(rows=around, meaning="compute", data="around"),
+                 plot.Point(**point, text=words.text(first[0]["result"], unit), data="curve0")]  # fmt: skip
     visible = [row for name in names for row in curves[name]]
-    is_log = _is_geometric(sorted({float(row[x]) for row in visible}))
-    across = scale.AxisScale(heading(x) + " (log)" * is_log, [row[x] for row in visible], call.unit(x), log=is_log, most=6, room=0.07,
+    places = [float(row[x]) for row in visible] + [row["x"] for row in around]
+    is_log = _is_geometric(sorted(set(places)))
+    across = scale.AxisScale(heading(x) + " (log)" * is_log, places, unit_x, log=is_log, most=6, room=0.07,
                              base=2 if is_log and x in grid.BINARY else 10)  # fmt: skip
-    up = scale.AxisScale("", [float(row["result"]) for row in visible], unit)
+    up = scale.AxisScale("", [*(float(row["result"]) for row in visible), *(row["y"] for row in around)], unit)
     kind = ", ".join([unit] * (unit == "token") + ["log"] * up.axis().log)  # ticks have other units
     drawing = plot.Plot(name="law", x=across, y=up, parts=parts, height=300, is_fitting=True,
-                        heading=heading(law.name) + (kind and f" ({kind})"))  # fmt: skip
+                        heading=_name(law) + (kind and f" ({kind})"))  # fmt: skip
     less = f"; the first {len(names)} of {len(curves)} curves" if len(curves) > len(names) else ""
     fixed = _values(call, first[0], [key for key in call.axes if key not in (*varying, x)])
     subtitle = f"{law.name}{fixed and f' at {fixed}'}{less}"
     title = _finding(law, call, first, x, names[0])
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=words.sentence(law))
+
+
+def _around(row: dict[str, Any], x: str, near: Callable[[str, Sequence[float]], Any], is_count: bool) -> list[dict[str, float]]:
+    """The law where this argument is up to SPREAD times smaller or larger, at whole counts, as far as it is defined there."""
+    if row[x] <= 0:
+        return []
+    values = np.geomspace(row[x] / SPREAD, row[x] * SPREAD, NEARBY).tolist()
+    values = sorted({float(round(value)) for value in values} - {0.0}) if is_count else values
+    line = [{"x": float(entry[x]), "y": float(entry["result"])} for entry in near(x, values) if entry["result"] is not None]
+    return [entry for entry in line if math.isfinite(entry["y"])]
+
+
+def _name(law: Law) -> str:
+    """Its name in words, without the unit at its end."""
+    return heading(law.name.removesuffix("_s"))
 
 
 def _values(call: Any, row: dict[str, Any], keys: Sequence[str]) -> str:
@@ -68,7 +91,7 @@ def _finding(law: Law, call: Any, line: Sequence[dict[str, Any]], x: str, name: 
     name, (first, last) = name and f", {name}", (line[0], line[-1])
     start, end = (f"{words.text(row['result'], call.unit())} at {words.text(row[x], call.unit(x))}" for row in (first, last))
     start = start.replace(" at ", f" at {heading(x)} ")
-    law_name = heading(law.name)[:1].upper() + heading(law.name)[1:]
+    law_name = _name(law)[:1].upper() + _name(law)[1:]
     if len(line) == 1:
         return f"{law_name} is {start}{name}"
     if first["result"] == last["result"]:

@@ -86,7 +86,8 @@ class Bars:
         """What a page says of a part of a bar, or of a bar of one part."""
         text = tick_text(value, self.x.unit)
         text = f"{part} {text}" if len(bar.parts) > 1 else bar.note or text
-        return {"x": round(across, 1), "y": round(down, 1), "downs": [round(down, 1)], "tip": f"{bar.name}: {text}"}
+        name = ", ".join(filter(None, (bar.name, self.heading)))
+        return {"x": round(across, 1), "y": round(down, 1), "downs": [round(down, 1)], "tip": f"{name}: {text}"}
 
     def _note(self, view: View, bar: Bar, after: float, width: float, top: float) -> list[Row]:
         """What stands after the bar, or over its end where there is no room after it."""
