@@ -29,9 +29,10 @@ def by_rate(rows: Sequence[Row], series: Sequence[str], view: View) -> Picture:
         raise BadValue("--plot", "these rows", "two rates or more that machines with a price carry, such as --rate 2..64*2")
     parts: list[plot.Part] = []
     for place, name in enumerate(names):
-        look = {"meaning": palette.MEANINGS[place] if len(names) > 1 else "compute", "text": name or "whole machines"}
+        meaning, text = (palette.MEANINGS[place], name) if len(names) > 1 else ("compute", name or "whole machines")
         steps = [{"x": row["rate"], "y": row["usd_per_month"], "tip": _tip(row, name)} for row in stairs[name]]
-        parts.append(plot.Series(rows=steps, steps="step-before", dots=40, data=f"stairs{place}", **look))
+        parts.append(plot.Series(rows=steps, meaning=meaning, text=text, steps="step-before", dots=40,
+                                 data=f"stairs{place}"))  # fmt: skip
     first, divided = stairs[names[0]], list[Row]()
     if len(names) == 1:
         least = min(row["usd_per_month"] / row["rate"] for row in first)
