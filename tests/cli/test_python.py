@@ -212,6 +212,13 @@ def test_result__explains_by_replay(grid: Result, cli: Cli) -> None:
     assert str(tree) == repr(tree) and "[" in str(tree).splitlines()[2] and tree._repr_html_().startswith("<pre>")
 
 
+def test_command__draws_as_wide_and_on_the_paper_that_its_flags_say(tmp_path: Path, cli: Cli) -> None:
+    line = "serve llama-3.1-8b --on h100 --batch 1,8,64 --context 4k --picture memory --plot-width 420 --plot-theme dark --plot"
+    hw.command(f"{line} {tmp_path / 'call.svg'}")
+    assert cli(*line.split(), tmp_path / "flag.svg").status == 0
+    assert (tmp_path / "call.svg").read_text(encoding="utf-8") == (tmp_path / "flag.svg").read_text(encoding="utf-8")
+
+
 def test_result__plots_what_the_flag_draws(grid: Result, tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("vl_convert")
     specs: list[Any] = []

@@ -193,3 +193,8 @@ def test_wrong_input__is_one_line_that_names_what_works(changes: dict[str, Any],
     with pytest.raises(HeadwayError) as error:
         rows_of(**{name: value for name, value in (GOOD | changes).items() if value is not None})
     assert wants in str(error.value) and "\n" not in str(error.value)
+
+
+def test_picture__names_a_chip_whose_name_has_an_x() -> None:
+    answer = headway.breakeven("llama-3.1-8b", **{**GOOD, **ONE_LAYOUT, "on": "h100-sxm", "rate": "1M/day"})
+    assert answer.plot().subtitle.startswith("llama-3.1-8b on h100-sxm beside groq/llama-3.1-8b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 from support.paths import DATA, ROOT
@@ -26,11 +27,33 @@ MEASURED = ("lab ", "measure")  # which take seconds here, and whose answers are
 PLAIN = ("-o", "--plot", "--explain", "--picture")  # flags that leave the words of an answer alone, with a value each
 
 
+FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of code of a page: its language, why it does not run here, its commands without `headway`."""
+
+    language: str
+    why: str
+    lines: tuple[str, ...]
+    text: str
+
+
 def commands() -> list[list[str]]:
     """Every documented command, without `headway`, without the flags that change only where or how it is printed."""
-    pages = [ROOT / "README.md", ROOT / "SKILL.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in ELSEWHERE)]
-    lines = dict.fromkeys(line for page in pages for line in _lines(page))
-    return [_argv(line) for line in lines if line.split()[0] not in NEEDS_MORE and not line.startswith(MEASURED) and _is_alone(line)]
+    lines = dict.fromkeys(line for page in pages() if page.name not in ELSEWHERE for block in blocks(page) for line in block.lines)
+    return [_argv(line) for line in lines if runs(line)]
+
+
+def pages() -> list[Path]:
+    """README, SKILL.md and the pages of docs/."""
+    return [ROOT / "README.md", ROOT / "SKILL.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def runs(line: str) -> bool:
+    """Whether a documented command runs in the tests as it stands."""
+    return line.split()[0] not in NEEDS_MORE and not line.startswith(MEASURED) and _is_alone(line)
 
 
 def _is_alone(line: str) -> bool:
@@ -38,9 +61,14 @@ def _is_alone(line: str) -> bool:
     return ("--measured" not in line and not line.startswith("probe")) or "--dry-run" in line
 
 
-def _lines(page: Path) -> list[str]:
-    blocks = re.findall(r"```\w*\n(.*?)```", re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8")), re.DOTALL)
-    typed = [line for block in blocks for line in block.splitlines() if not line.startswith(" ")]  # an indented line belongs to an answer
+def blocks(page: Path) -> list[Block]:
+    """The blocks of a page."""
+    fences = FENCE.findall(re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8")))
+    return [Block(language, why, tuple(_lines(text)), text) for language, why, text in fences]
+
+
+def _lines(text: str) -> list[str]:
+    typed = [line for line in text.splitlines() if not line.startswith(" ")]  # an indented line belongs to an answer
     parts = [part.strip().removeprefix("$ ") for line in typed for part in line.split(" · ")]
     return [re.split(r"\s+# ", part)[0].removeprefix("headway ").strip() for part in parts if part.startswith("headway ")]
 
@@ -56,8 +84,8 @@ def _argv(line: str) -> list[str]:
 def pictures() -> dict[str, list[str]]:
     """Commands that draw, in README and every page of docs/, without `--plot`, by the name of their picture's file."""
     drawn: dict[str, list[str]] = {}
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        for line in _lines(page):
+    for page in pages():
+        for line in (line for block in blocks(page) for line in block.lines):
             words = shlex.split(line)
             if "--plot" in words and "|" not in words[0]:
                 at = words.index("--plot")

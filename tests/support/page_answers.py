@@ -19,7 +19,7 @@ from support.environment import compile_loop
 from support.page_figures import FIGURES
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("serve", "simulator", "bill", "prices")))
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("tutorial", "serve", "simulator", "bill", "prices")))
 COLUMNS = 120
 BLOCK = re.compile(r"(<!-- answer(?P<part>, cut|, sentence)?: (?P<command>.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(?P<answer>.*?)(```)", re.DOTALL)
 FIGURE_BLOCK = re.compile(r"(<!-- figures: (?P<name>.+?) -->\n\n)(.*?)(\n<!-- figures end -->)", re.DOTALL)

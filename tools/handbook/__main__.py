@@ -22,6 +22,7 @@ import links
 
 import laws
 import reference
+from headway.core.question import question_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -32,6 +33,7 @@ MOVED = {
     "docs/decisions.md": "decisions/index.md",
 }
 Nav = list[dict[str, "str | Nav"]]
+COPIED = ("docs/pictures/", "docs/screens/", "docs/atlas/")  # folders of files that the site has too
 LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 
@@ -50,7 +52,8 @@ def written() -> dict[str, str]:
             source = str(target.relative_to(ROOT)) if target.is_relative_to(ROOT) else name
             if source in places:
                 return f"{mark}[{label}]({places[source]}{'#' + anchor if anchor else ''})"
-            return f"{mark}[{label}]({target.relative_to(ROOT / 'docs')})" if mark else f"{label} (`{source}`)"
+            is_copied = source.startswith(COPIED) or mark
+            return f"{mark}[{label}]({target.relative_to(ROOT / 'docs')})" if is_copied else f"{label} (`{source}`)"
 
         return LINK.sub(renewed, text)
 
@@ -61,9 +64,23 @@ def written() -> dict[str, str]:
     }
 
 
+def live(source: Path) -> dict[str, str]:
+    """The lecture's pages with their sliders, which `headway web --static` writes beside the chapters; nothing where no page is."""
+    if "static" not in question_of("web").flags():
+        return {}
+    subprocess.run(
+        [sys.executable, "-m", "headway", "web", "--static", str(source / "lecture" / "live")], check=True, stdout=subprocess.DEVNULL
+    )
+    return {"lecture/live.md": "# Under the hand\n\nThe lecture's chapters with sliders, computed ahead: [open them](live/index.html).\n"}
+
+
 def navigation(pages: dict[str, str]) -> Nav:
     """The parts of nav.toml with their pages, by title; a page that it does not name is an error."""
     parts = tomllib.loads((HERE / "nav.toml").read_text(encoding="utf-8"))
+    there = {page for part in parts.values() for page in part.values() if page[:-1] in pages or (ROOT / "docs" / page[:-1]).is_file()}
+    parts = {
+        title: {name: page.rstrip("?") for name, page in part.items() if page in there or page[-1] != "?"} for title, part in parts.items()
+    }
     named = {page for part in parts.values() for page in part.values() if not page.endswith("/")}
 
     def members(part: dict[str, str]) -> Nav:
@@ -76,7 +93,7 @@ def navigation(pages: dict[str, str]) -> Nav:
     nav: Nav = [{title: members(part)} for title, part in parts.items()]
     text = json.dumps(nav)
     lost = [page for page in pages if f'"{page}"' not in text]
-    absent = [page for page in named if page not in pages]
+    absent = [page for page in named if page not in pages and page.endswith(".md")]
     if lost or absent:
         raise SystemExit(f"nav.toml: no place for {lost}, no page {absent}")
     return nav
@@ -118,13 +135,13 @@ def main() -> None:
     source, site = out / "pages", out / "site"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
-    pages = written() | laws.pages() | chapters.pages(source) | reference.pages() | catalogue.pages() | decisions.pages(ROOT)
+    pages = written() | live(source) | laws.pages() | chapters.pages(source) | reference.pages() | catalogue.pages() | decisions.pages(ROOT)
     nav = navigation(pages)
     for name, text in (pages | {"llms.txt": overview(nav, pages)}).items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text, encoding="utf-8")
-    for folder in ("pictures", "screens"):
-        shutil.copytree(ROOT / "docs" / folder, source / folder)
+    for folder in filter(Path.is_dir, (ROOT / name for name in COPIED)):
+        shutil.copytree(folder, source / folder.name)
     for picture in (ROOT / "docs").glob("*.png"):
         shutil.copy(picture, source)
     shutil.copy(HERE / "extra.css", source)

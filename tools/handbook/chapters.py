@@ -10,7 +10,7 @@ from headway.evidence.claims.rows import ClaimRow
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.chapters import Chapter, Section
 
-THEMES = {"light": "", "dark": " --plot-theme dark"}
+THEMES, WIDTH = ("light", "dark"), 480  # px: legible on a phone as on a desk
 
 
 def pages(out: Path) -> dict[str, str]:
@@ -40,8 +40,9 @@ def picture(section: Section, out: Path) -> list[str]:
     for claim in section.statements:
         name = claim.lower()
         try:
-            for theme, flag in THEMES.items():
-                headway.command(f"lecture {claim} --plot {out}/lecture/{name}-{theme}.svg{flag}")
+            result = headway.command(f"lecture {claim}")
+            for theme in THEMES:
+                result.plot(str(out / "lecture" / f"{name}-{theme}.svg"), width=WIDTH, theme=theme)
         except headway.HeadwayError:
             continue
         about = section.statements[claim]

@@ -26,5 +26,6 @@ def command(text: str) -> Result:
     printed.check(question)
     result = asked.result(question, printed.where, printed.sort, argv, printed.format)
     if printed.plot:
-        result.plot(printed.plot)
+        view = printed.view()
+        result.plot(printed.plot, picture=printed.picture, width=view.width, theme=view.theme)
     return result
