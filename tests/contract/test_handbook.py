@@ -13,6 +13,7 @@ import pytest
 
 from headway.core import law_index
 from support.paths import ROOT
+from support.picture_browser import executable
 
 FOLDER = ROOT / "tools" / "handbook"
 
@@ -98,3 +99,23 @@ def test_site__builds_without_a_broken_link(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     assert "0 broken links" in run.stdout
     assert (tmp_path / "site" / "llms.txt").is_file()
+    searched(tmp_path / "site" / "index.html")
+
+
+def searched(page: Path) -> None:
+    """The site opened from its folder finds a law by name, and asks the network for nothing."""
+    if not executable():
+        pytest.skip("no chromium on the path")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=executable())
+        view = browser.new_page()
+        elsewhere: list[str] = []
+        view.on("request", lambda request: elsewhere.append(request.url) if request.url.startswith("http") else None)
+        view.goto(page.as_uri())
+        view.locator(".md-search__button").first.click()
+        view.locator("input[placeholder=Search]").first.fill("hardware_ratio")
+        view.locator("a", has_text="hardware_ratio").first.wait_for(timeout=60_000)
+        browser.close()
+    assert elsewhere == []
