@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check site flags golden answers stubs index sheets pictures score-runs refit winners helps loads lint types bench fuzz release clean
+.PHONY: demo test check site flags golden answers stubs index sheets pictures score-runs refit winners helps loads lint types bench fuzz release clean atlas league
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -78,6 +78,15 @@ helps: .venv/dev
 loads: .venv/dev
 	$(BIN)/python bench/closed_loops.py 200 20261126
 	$(BIN)/python bench/rate_capacities.py 50 20261126
+
+# The open atlas: 1,800 plans into SWEEP (an hour of one core; it goes on where it stopped), then docs/atlas/atlas.parquet and index.html.
+atlas: .venv/dev
+	$(BIN)/headway sweep docs/atlas/atlas.toml --into $(or $(SWEEP),atlas.sweep) || [ $$? = 3 ]
+	$(BIN)/python tools/atlas.py docs/atlas/atlas.toml $(or $(SWEEP),atlas.sweep) docs/atlas
+
+# Every tool's errors on the measured rows of ROWS by quarter and cluster, into docs/league.md; TOOLS="--tool 'NAME=COMMAND'" adds one.
+league: .venv/dev
+	$(BIN)/python bench/league.py $(ROWS) $(TOOLS) --into docs/league.md
 
 lint: .venv/dev
 	$(BIN)/ruff check .
