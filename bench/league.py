@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import csv
 import datetime
 import importlib.metadata
@@ -10,7 +11,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,8 @@ NOT_INSTALLED = 69
 COMPUTES = """\
 ## What the others compute and headway does not
 
-Of aiconfigurator 0.12, read in its own interface; the other tools were not here.
+Of aiconfigurator 0.12, read in its own interface; the other tools were not here. Its column is what bench/league_aiconfigurator.py
+writes: our adapter, with its defaults (a budget of one prompt of context a step, the current tables of an engine).
 
 - Kernels measured one operation at a time on the engine's own version (vLLM 0.24, SGLang 0.5.14, TensorRT-LLM 1.3 in its tables), where
   headway has laws with fitted efficiencies. For an engine that is a year older than its tables this is no help.
@@ -57,7 +58,7 @@ Of aiconfigurator 0.12, read in its own interface; the other tools were not here
 - Attention and feed-forward layers of one model on machines apart.
 - The files of a Dynamo deployment.
 
-Of these rows it has no table for consumer cards, AMD, Apple, GH200, H20 and llama.cpp, it wants a batch where an offline run says none,
+Of these rows it has no tables for consumer cards, AMD, Apple, GH200, H20 and llama.cpp, it wants a batch where an offline run says none,
 and it gives no interval. Arrivals at a rate and speculation were not asked of it.
 """
 
@@ -172,7 +173,7 @@ FIGURES = ("tool", "rows", "no answer", "median", "p90", "in its interval")
 
 def by(members: Sequence[Point], tools: Sequence[Tool], *fields: str, least: int = 1) -> Iterator[list[str]]:
     """Lines of a table: the groups by these fields, the last `measure`, the newest quarter first; one for each tool that was asked."""
-    groups: dict[tuple[str, ...], list[Point]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Point]] = collections.defaultdict(list)
     for point in members:
         groups[tuple(getattr(point, field) for field in fields)].append(point)
     order = sorted(groups, key=lambda key: (*key[:-1], ORDER.index(key[-1])))
@@ -191,26 +192,35 @@ def common(members: Sequence[Point], tools: Sequence[Tool]) -> list[Point]:
 
 def unable(members: Sequence[Point], tool: Tool) -> Iterator[list[str]]:
     """Why a tool has no answer, the most frequent first."""
-    counts: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = collections.defaultdict(int)
     for name in {point.id for point in members if point.id in tool.asked and (point.id, point.quantity) not in tool.guesses}:
         counts[tool.reasons[name][:110] or "answers another quantity of the row"] += 1
     for why, count in sorted(counts.items(), key=lambda item: -item[1])[:8]:
         yield [tool.name, str(count), why.replace("|", "/")]
 
 
+def left_out(rows: Sequence[MeasuredRow]) -> Iterator[list[str]]:
+    """Rows that are in no table: what headway cannot set up, so that no measure of theirs is known, and those that never count."""
+    reasons = [task.why for task in tasks(rows) if not isinstance(task, Task) and task.row.reliability != UNSCORED]
+    for why, count in collections.Counter(why[:110] for why in reasons).most_common(8):
+        yield [HEADWAY, str(count), why.replace("|", "/")]
+    yield ["none", str(sum(row.reliability == UNSCORED for row in rows)), f"reliability {UNSCORED}, which is never scored"]
+
+
 def _section(title: str, fields: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return f"## {title}\n\n" + table((*fields, *FIGURES), lines)
 
 
-def page(members: Sequence[Point], tools: Sequence[Tool], command: str, least: int, every: int) -> str:
+def page(rows: Sequence[MeasuredRow], tools: Sequence[Tool], command: str, least: int, every: int) -> str:
     """The league as a page."""
+    members = list(points(rows))
     here, absent = [tool for tool in tools if not tool.absent], [tool for tool in tools if tool.absent]
     others = [tool for tool in here if tool.name != HEADWAY]
     both = common(members, here) if others else []
     late = f"The others were asked every {every}th row.\n" if every > 1 and others else ""
     parts = [
         HEAD.format(day=datetime.date.today(), version=headway.__version__, command=command, rows=len({point.id for point in members}),
-                    count=len(members)) + late + "".join(f"\nNot here: {tool.name} ({tool.absent})." for tool in absent) + "\n",
+                    count=len(members)) + late + "".join(f"\nNot here: {tool.name} ({tool.absent}).\n" for tool in absent),
         _section("All rows", ("measured",), by(members, here, "measure")),
     ]  # fmt: skip
     if others:
@@ -221,7 +231,8 @@ def page(members: Sequence[Point], tools: Sequence[Tool], command: str, least: i
     lines = by(members, here, "quarter", "cluster", "measure", least=least)
     parts.append(_section(f"By cluster and quarter, {least} measurements and more", ("quarter", "cluster", "measured"), lines))
     reasons = [line for tool in here for line in unable(members, tool)]
-    parts.append("## Rows without an answer\n\n" + table(("tool", "rows", "why"), reasons) + "\n" + COMPUTES)
+    parts.append("## Rows without an answer\n\n" + table(("tool", "rows", "why"), reasons))
+    parts.append("## Rows that no table above has\n\n" + table(("tool", "rows", "why"), left_out(rows)) + "\n" + COMPUTES)
     return "\n".join(parts)
 
 
@@ -263,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = [row for path in args.rows for row in read_rows(path)[0]]
     words = [*(Path(path).name for path in args.rows), *(word for tool in args.tool for word in ("--tool", tool))]
     command = shlex.join(["python", "bench/league.py", *words]) + (f" --every {args.every}" if args.every > 1 else "")
-    text = page(list(points(rows)), tools_of(commands, args.rows, args.every), command, args.least, args.every)
+    text = page(rows, tools_of(commands, args.rows, args.every), command, args.least, args.every)
     if args.into:
         Path(args.into).write_text(text, encoding="utf-8")
     else:

@@ -27,7 +27,7 @@ output = 100
 rate = "2/s"
 tpot = "100ms"
 [questions.grid]
-on = ["l4", "h100-sxm"]
+on = ["rtx-4090", "h100-sxm"]
 model = {MODELS}
 """
 
@@ -61,7 +61,7 @@ def page(atlas: Path) -> Iterator[Any]:
 
 
 def test_atlas__a_cell_is_what_its_command_answers(rows: list[dict[str, Any]]) -> None:
-    assert [(row["on"], row["model"]) for row in rows] == [(on, model) for on in ("l4", "h100-sxm") for model in MODELS]
+    assert [(row["on"], row["model"]) for row in rows] == [(on, model) for on in ("rtx-4090", "h100-sxm") for model in MODELS]
     row = rows[2]
     load = {"prompt": "1k", "output": 100, "rate": "2/s", "tpot": "100ms", "no_check": True, "disaggregate": "never"}
     answer = next(iter(hw.plan(model=row["model"], on=row["on"], **load)))
@@ -98,7 +98,7 @@ def test_atlas__page_shows_the_rows_filters_and_sorts_offline(page: Any, rows: l
 
 def test_atlas__what_does_not_fit_says_why(rows: list[dict[str, Any]]) -> None:
     assert [bool(row["why"]) for row in rows if row["model"] == "llama-3.2-3b"] == [False, False]
-    assert "usable" in next(row["why"] for row in rows if row["model"] == "llama-3.1-405b" and row["on"] == "l4")
+    assert "usable" in next(row["why"] for row in rows if row["model"] == "llama-3.1-405b" and row["on"] == "rtx-4090")
 
 
 def test_atlas__file_asks_forty_models_on_fifteen_machines_under_three_loads() -> None:
