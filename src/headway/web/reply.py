@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import HeadwayError
@@ -29,6 +30,10 @@ DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas", "redundant")
 FOLLOWED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share", "calibration")
 OWN_PROFILE = "runs"  # name of the profile that a page's tab keeps
 TIPS = "_tips"  # of the name of a set of rows: what a page says of points
+BY_DEFINITION = "by definition"  # source of what is one or none
+MOST_NEAR = 5  # numbers that a sentence on a number names
+KIND_WORDS = {"datasheet": "of data sheets", "config": "of model configs", "input": "of the question", "default": "by default",
+              "constant": "constant", "estimate": "estimated", "claim": "of claims"}  # fmt: skip
 LEFT_OUT = ("datasets", "description", "$schema")  # rows go apart, the page says the words, and the library warns of another's schema
 
 
@@ -243,7 +248,33 @@ def _without_rows(node: Any, data: dict[str, Any]) -> Any:
 def explanation(cell: Cell, result: Result) -> dict[str, Any]:
     """The tree of laws and sources behind one number, each value in words."""
     tree, command = result.explain(cell.key, cell.row), f"{shlex.join(result.command)} --explain {cell.key}"
-    return {"key": cell.key, "name": heading(cell.key), "tree": _spoken(tree.to_json()), "command": command}
+    spoken, name = _spoken(tree.to_json()), heading(cell.key)
+    return {"key": cell.key, "name": name, "says": _says(name, spoken), "tree": spoken, "command": command}
+
+
+def _says(name: str, tree: Mapping[str, Any]) -> str:
+    """What a number is, from which numbers it is worked out at once, and on how many facts of which kind it rests."""
+    begin = f"{name[:1].upper()}{name[1:]} is {tree.get('text', '')}"
+    if "equation" not in tree:
+        return f"{begin}: {tree.get('source', '')}."
+    inputs = {heading(key.removesuffix("_s")): node for key, node in tree.get("inputs", {}).items() if isinstance(node, dict)}
+    near = [f"{title} {node['text']}" for title, node in inputs.items() if "text" in node and node.get("source") != BY_DEFINITION]
+    facts = Counter(kind for kind, *_ in set(_facts(tree)))
+    kinds = ", ".join(f"{count:,} {KIND_WORDS.get(kind, kind)}" for kind, count in facts.most_common())
+    worked = f", worked out from {', '.join(near[:MOST_NEAR])}" if near else ""
+    return f"{begin}{worked}. It rests on {facts.total():,} fact{'s' * (facts.total() != 1)}: {kinds}."
+
+
+def _facts(node: Any) -> Iterator[tuple[str, str, Any]]:
+    """Kind, name and value of each fact in a tree; what is one or none by definition is no fact."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _facts(item)
+    elif isinstance(node, dict) and "kind" in node and "equation" not in node:
+        if node.get("source") != BY_DEFINITION and node.get("value") is not None:
+            yield node["kind"], str(node.get("name")), node["value"]
+    elif isinstance(node, dict):
+        yield from _facts(list((node.get("inputs", {}) if "value" in node else node).values()))
 
 
 def _spoken(node: Any) -> Any:

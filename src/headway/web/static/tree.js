@@ -38,7 +38,7 @@ async function open(button, cell, question, heavy) {
   try {
     const { parts, picture, axes, ...asked } = question;
     const answer = await (heavy ? run : ask)({ ...asked, explain: cell });
-    replace(content, el('h2', {}, answer.name, ' ', el('b', {}, answer.tree.text ?? '')), branch(answer.tree, '', 0), commandLine(answer.command));
+    replace(content, el('h2', {}, answer.name, ' ', el('b', {}, answer.tree.text ?? '')), el('p', { class: 'says' }, answer.says), branch(answer.tree, '', 0), commandLine(answer.command));
   } catch (error) {
     if (error.name === 'AbortError') return;
     replace(content, el('h2', {}, 'This number'), el('p', { class: 'fault' }, error instanceof Fault ? error.message : String(error)));

@@ -6,7 +6,7 @@ import { commandLine, copied, el, replace, saved } from './dom.js';
 import { Parts } from './fresh.js';
 import { Drop, RunsChoice, keep } from './files.js';
 import { earlier, keepEarlier, narrow, work } from './wait.js';
-import { table, wide } from './table.js';
+import { filters, table, wide } from './table.js';
 import { number } from './tree.js';
 
 const MOVING = { parts: ['figures', 'pictures'] }; // of an answer while a slider moves
@@ -23,6 +23,7 @@ export class View {
     this.trees = new Map(); // which numbers unfold, as the last answer at rest told
     this.answer = el('section', { class: 'answer', 'aria-label': 'The answer' });
     this.parts = new Parts(() => this.inputs());
+    this.chosen = new Map(); // words of columns, of rows that are looked at
     this.asked = 0; // questions at rest so far: only the last is answered
     this.pump = new Pump((question) => this.move(question), (error) => this.say(error, this.parts.key));
     this.node = el('div', { class: 'view' }, this.aside(), this.answer);
@@ -275,8 +276,9 @@ export class View {
     const { columns, rows, more, after } = answer.table;
     const lines = after.filter((line) => line.trim()).map((line) => el('pre', { class: 'line' }, line));
     if (!rows.length) return lines.length ? el('section', {}, lines) : null;
-    return el('section', { class: 'numbers' }, el('h3', {}, 'The numbers'),
-      wide('Table of the numbers', table(columns, rows, (cell, column, row) => this.cell(cell, column, row, asked))),
+    const node = table(columns, rows, (cell, column, row) => this.cell(cell, column, row, asked));
+    return el('section', { class: 'numbers' }, el('h3', {}, 'The numbers'), this.view.filters ? filters(this.view.filters, answer.table, node, this.chosen) : null,
+      wide('Table of the numbers', node),
       more > 0 ? el('p', { class: 'quiet' }, `and ${more} more rows in the CSV`) : null, lines.length ? el('div', { class: 'lines' }, lines) : null);
   }
 
