@@ -89,9 +89,7 @@ def test_curve__a_hasty_hand_ends_at_its_last_position(visit: Visit) -> None:
         }
     }""", most)  # fmt: skip
     slider.evaluate("(range) => range.dispatchEvent(new Event('change', {bubbles: true}))")
-    context = page.locator("form.controls input[type=text]").nth(0)
-    assert context.count() == 1
-    word = slider.evaluate("(range) => range.closest('.field').querySelector('input[type=text]').value")
+    word = page.get_by_label("Context", exact=True).input_value()
     page.wait_for_function("(word) => document.querySelector('.answer .command code').textContent.includes(`--context ${word}`)", arg=word)
     assert page.locator("#answer").text_content() == hw.command(command_of(page)).answer
 

@@ -260,7 +260,8 @@ def _says(name: str, tree: Mapping[str, Any]) -> str:
     inputs = {heading(key.removesuffix("_s")): node for key, node in tree.get("inputs", {}).items() if isinstance(node, dict)}
     near = [f"{title} {node['text']}" for title, node in inputs.items() if "text" in node and node.get("source") != BY_DEFINITION]
     facts = Counter(kind for kind, *_ in set(_facts(tree)))
-    kinds = ", ".join(f"{count:,} {KIND_WORDS.get(kind, kind)}" for kind, count in facts.most_common())
+    by_count = sorted(facts.items(), key=lambda item: (-item[1], item[0]))
+    kinds = ", ".join(f"{count:,} {KIND_WORDS.get(kind, kind)}" for kind, count in by_count)
     worked = f", worked out from {', '.join(near[:MOST_NEAR])}" if near else ""
     return f"{begin}{worked}. It rests on {facts.total():,} fact{'s' * (facts.total() != 1)}: {kinds}."
 

@@ -8,6 +8,7 @@ export class Form {
     Object.assign(this, { page, view, names, moved, changed });
     this.controls = new Map();
     this.sliders = new Map();
+    this.slides = el('form', { class: 'sliders', 'aria-label': 'Inputs that move the picture' }); // which stand where the view puts them
     const every = verb.groups.flatMap((group) => group.controls);
     const words = every.filter((control) => !control.flag && control.name !== 'rows' && !view.without?.includes(control.name));
     const front = view.front.map((name) => every.find((control) => control.name === name)).filter(Boolean);
@@ -19,8 +20,10 @@ export class Form {
       words.map((control, place) => this.field(control, `w${place}`)),
       front.map((control) => this.field(control, control.name)),
       rest.length ? this.further(rest) : null);
-    this.node.addEventListener('submit', (event) => { event.preventDefault(); this.changed(); });
-    this.node.addEventListener('change', (event) => { if (!event.target.dataset.slider) this.follow(event.target); this.changed(); });
+    for (const form of [this.node, this.slides]) {
+      form.addEventListener('submit', (event) => { event.preventDefault(); this.changed(); });
+      form.addEventListener('change', (event) => { if (form === this.node) this.follow(event.target); this.changed(); });
+    }
   }
 
   further(groups) {
@@ -36,9 +39,10 @@ export class Form {
     input.setAttribute('aria-describedby', `${id}-about`);
     const label = el('label', { for: id }, control.label);
     const stops = this.view.sliders?.[control.name];
+    if (stops) this.slides.append(this.slider(key, control, input, stops));
     const kind = control.kind === 'switch' ? 'field switch' : 'field';
     if (control.kind === 'switch') return el('div', { class: kind }, input, label, about);
-    return el('div', { class: kind }, label, input, stops ? this.slider(key, control, input, stops) : null, about);
+    return el('div', { class: kind }, label, input, about);
   }
 
   input(control, id) {
@@ -53,15 +57,17 @@ export class Form {
   }
 
   slider(key, control, input, stops) {
+    const word = el('output', {});
     const range = el('input', { type: 'range', min: 0, max: stops.length - 1, step: 1, 'data-slider': key, 'aria-label': `${control.label}, slider` });
     range.addEventListener('input', () => {
       const stop = stops[range.valueAsNumber];
       input.value = stop.word;
+      word.textContent = stop.text;
       range.setAttribute('aria-valuetext', stop.text);
       this.moved(control.name, stop.word);
     });
-    this.sliders.set(key, { range, stops });
-    return range;
+    this.sliders.set(key, { range, stops, word });
+    return el('div', { class: 'field slide' }, el('span', { class: 'what', 'aria-hidden': 'true' }, control.label), word, range);
   }
 
   // The slider goes to the stop whose word was typed, or to the nearest, which the server knows.
@@ -75,7 +81,8 @@ export class Form {
         const place = await board('stop', { page: this.page, view: this.view.name, flag: key, word: input.value.trim() }).catch(() => null);
         if (place) slider.range.value = String(place.at);
       }
-      slider.range.setAttribute('aria-valuetext', input.value);
+      slider.word.textContent = at >= 0 ? slider.stops[at].text : input.value;
+      slider.range.setAttribute('aria-valuetext', slider.word.textContent);
     }
   }
 

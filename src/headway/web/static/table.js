@@ -21,7 +21,7 @@ export function wide(name, content) {
   const cover = (edge, isCut, from, to, box) => {
     edge.hidden = !isCut;
     edge.style.left = `${from - box.left}px`;
-    edge.style.width = `${Math.max(to - from, EDGE)}px`;
+    edge.style.width = `${Math.max(to - from, 1)}px`;
     edge.style.bottom = `${region.offsetHeight - region.clientHeight}px`;
   };
   const look = () => {
@@ -37,8 +37,9 @@ export function wide(name, content) {
     const columns = heads.slice(isHeld ? 1 : 0).map((head) => { const place = head.getBoundingClientRect(); return { from: place.left, to: place.right - parseFloat(getComputedStyle(head).paddingRight) }; });
     const over = columns.filter(({ from, to }) => to > box.right + 1 && (from > begin || to - from < box.right - begin)), under = columns.filter(({ from }) => from < begin - 1);
     const [first] = over, last = under.findLast(({ to }) => to > begin && to < box.right);
-    cover(right, over.length, Math.min(first?.from ?? box.right, box.right - EDGE), box.right, box);
-    cover(left, under.length, begin, Math.min(last?.to ?? begin, box.right), box);
+    const whole = columns.filter((column) => !over.includes(column) && !under.includes(column)); // a shade stands beside their words, not over them
+    cover(right, over.length, Math.min(first?.from ?? box.right, Math.max(box.right - EDGE, whole.at(-1)?.to ?? 0)), box.right, box);
+    cover(left, under.length, begin, Math.max(last?.to ?? begin, Math.min(begin + EDGE, whole[0]?.from ?? box.right)), box);
     says.textContent = `${heads.length - over.length - under.length} of ${heads.length} columns: scroll sideways for the others`;
   };
   const looks = new ResizeObserver(look);

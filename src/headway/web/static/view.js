@@ -5,12 +5,14 @@ import { Form } from './controls.js';
 import { commandLine, copied, el, replace, saved } from './dom.js';
 import { Parts } from './fresh.js';
 import { Drop, RunsChoice, keep } from './files.js';
+import { Keep } from './keep.js';
 import { earlier, keepEarlier, narrow, work } from './wait.js';
 import { filters, table, wide } from './table.js';
 import { number } from './tree.js';
 
 const MOVING = { parts: ['figures', 'pictures'] }; // of an answer while a slider moves
 const FIGURES = 8;
+const nameOf = (figure) => (/[a-z]/i.test(figure.name) ? figure.name : figure.doc);
 const KEYS = new Set(['fact', 'quantity', 'kind']);
 
 export class View {
@@ -49,7 +51,9 @@ export class View {
     this.figures = el('div', { class: 'figures', role: 'group', 'aria-label': 'Numbers of the answer' });
     this.pictures = el('div', { class: 'pictures' });
     this.rest = el('div', { class: 'rest' });
-    replace(this.answer, el('h2', { class: 'unseen' }, 'The answer'), this.headline, this.progress, this.figures, this.pictures, this.rest, this.command);
+    this.keep = new Keep(`${this.page.name}/${this.view.name}`);
+    const now = el('div', { class: 'now' }, this.headline, this.progress, this.figures, this.keep.offer);
+    replace(this.answer, el('h2', { class: 'unseen' }, 'The answer'), el('div', { class: 'beside' }, now, this.keep.node), this.pictures, this.rest, this.command);
   }
 
   // What decides the answer: the form, a dropped file, and a fact that is being edited in the table.
@@ -223,16 +227,22 @@ export class View {
     replace(this.command, commandLine(answer.command));
     if (answer.file) keep(answer.file, answer.answer.split(':')[0]);
     replace(this.rest, this.uses(answer), this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question, Boolean(answer.pictures?.length)));
-    this.parts.show(of, this.headline, this.figures, this.command, this.rest);
+    this.keep.last = { answer: answer.answer, figures: this.chosenFigures(answer).map((figure) => ({ label: nameOf(figure), text: figure.text })), command: answer.command };
+    this.keep.offer.hidden = false;
+    this.parts.show(of, this.headline, this.figures, this.keep.offer, this.command, this.rest);
     if (answer.pictures) await this.showPictures(answer, of, isLast);
   }
 
   showFigures(answer, asked) {
-    const wanted = this.view.figures.map((key) => answer.figures.find((figure) => figure.key === key)).filter(Boolean);
+    const wanted = this.chosenFigures(answer);
     for (const figure of wanted) if ('explains' in figure) this.trees.set(figure.key, figure.explains);
-    replace(this.figures, wanted.slice(0, FIGURES).map((figure) => el('div', { class: 'number-card' },
+    replace(this.figures, wanted.map((figure) => el('div', { class: 'number-card' },
       !asked || this.trees.get(figure.key) === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
-      el('span', { title: figure.doc }, /[a-z]/i.test(figure.name) ? figure.name : figure.doc))));
+      el('span', { title: figure.doc }, nameOf(figure)))));
+  }
+
+  chosenFigures(answer) {
+    return this.view.figures.map((key) => answer.figures.find((figure) => figure.key === key)).filter(Boolean).slice(0, FIGURES);
   }
 
   async showPictures(answer, of, isLast) {
@@ -242,6 +252,8 @@ export class View {
       this.charts = new Map(names.map((name) => [name, new Chart((pick) => this.picked(pick))]));
       this.first = names[0];
       replace(this.pictures, [...this.charts.values()].map((chart) => chart.node));
+      const moved = this.charts.get(this.view.live ? this.first : 'batch') ?? this.charts.get(this.first);
+      if (this.form.sliders.size) moved?.node.before(this.form.slides);
     }
     for (const picture of answer.pictures) if (isLast()) await this.draw(of, picture);
   }
