@@ -246,27 +246,25 @@ def _without_rows(node: Any, data: dict[str, Any]) -> Any:
 
 
 def explanation(cell: Cell, result: Result) -> dict[str, Any]:
-    """The tree of laws and sources behind one number, each value in words."""
-    tree, command = result.explain(cell.key, cell.row), f"{shlex.join(result.command)} --explain {cell.key}"
-    spoken, name = _spoken(tree.to_json()), heading(cell.key)
-    return {"key": cell.key, "name": name, "says": _says(name, spoken), "tree": spoken, "command": command}
+    """The tree of laws and sources behind one number, each value in words, and a sentence: from which numbers it is worked out at once, and
+    on how many facts of which kind it rests."""
+    result_tree, command = result.explain(cell.key, cell.row), f"{shlex.join(result.command)} --explain {cell.key}"
+    tree, name = _spoken(result_tree.to_json()), heading(cell.key)
+    says = f"{name[:1].upper()}{name[1:]} is {tree.get('text', '')}"
+    if "equation" in tree:
+        inputs = {heading(key.removesuffix("_s")): node for key, node in tree.get("inputs", {}).items() if isinstance(node, dict)}
+        near = [f"{title} {node['text']}" for title, node in inputs.items() if "text" in node and node.get("source") != BY_DEFINITION]
+        facts = Counter(kind for kind, *_ in set(_facts(tree)))
+        by_count = sorted(facts.items(), key=lambda item: (-item[1], item[0]))
+        kinds = ", ".join(f"{count:,} {KIND_WORDS.get(kind, kind)}" for kind, count in by_count)
+        worked = f", worked out from {', '.join(near[:MOST_NEAR])}" if near else ""
+        says += f"{worked}. It rests on {facts.total():,} fact{'s' * (facts.total() != 1)}: {kinds}."
+    else:
+        says += f": {tree.get('source', '')}."
+    return {"key": cell.key, "name": name, "says": says, "tree": tree, "command": command}
 
 
-def _says(name: str, tree: Mapping[str, Any]) -> str:
-    """What a number is, from which numbers it is worked out at once, and on how many facts of which kind it rests."""
-    begin = f"{name[:1].upper()}{name[1:]} is {tree.get('text', '')}"
-    if "equation" not in tree:
-        return f"{begin}: {tree.get('source', '')}."
-    inputs = {heading(key.removesuffix("_s")): node for key, node in tree.get("inputs", {}).items() if isinstance(node, dict)}
-    near = [f"{title} {node['text']}" for title, node in inputs.items() if "text" in node and node.get("source") != BY_DEFINITION]
-    facts = Counter(kind for kind, *_ in set(_facts(tree)))
-    by_count = sorted(facts.items(), key=lambda item: (-item[1], item[0]))
-    kinds = ", ".join(f"{count:,} {KIND_WORDS.get(kind, kind)}" for kind, count in by_count)
-    worked = f", worked out from {', '.join(near[:MOST_NEAR])}" if near else ""
-    return f"{begin}{worked}. It rests on {facts.total():,} fact{'s' * (facts.total() != 1)}: {kinds}."
-
-
-def _facts(node: Any) -> Iterator[tuple[str, str, Any]]:
+def _facts(node: object) -> Iterator[tuple[str, str, Any]]:
     """Kind, name and value of each fact in a tree; what is one or none by definition is no fact."""
     if isinstance(node, list):
         for item in node:
