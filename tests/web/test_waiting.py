@@ -104,3 +104,14 @@ def test_phone__reads_the_answer_before_the_form(browser: Any, address: str, war
     assert page.get_by_text("Change the question").is_hidden()
     window.close()
     assert window.said == []
+
+
+def test_phone__a_start_folds_the_form_and_shows_its_answer(browser: Any, address: str, warm: None) -> None:
+    window = Visit(browser, address, viewport={"width": 360, "height": 800})
+    page = window.open("/plan?view=serve")
+    page.get_by_text("Change the question").click()
+    page.get_by_role("button", name="DeepSeek-V3 on one rack").click()
+    page.locator("#answer:not([data-stale])", has_text="deepseek-v3").wait_for()
+    assert page.get_by_label("Context", exact=True).is_hidden()
+    window.close()
+    assert window.said == []

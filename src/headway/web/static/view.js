@@ -36,12 +36,20 @@ export class View {
   aside() {
     const presets = (this.view.preset ?? []).map((preset) => {
       const button = el('button', { type: 'button' }, preset.name);
-      button.addEventListener('click', () => { this.form.set({ words: preset.words, flags: preset.flags ?? {} }); this.settled(); });
+      button.addEventListener('click', () => { this.form.set({ words: preset.words, flags: preset.flags ?? {} }); this.settled(); this.shut(); });
       return button;
     });
     return el('aside', { class: 'question', 'aria-label': 'The question' }, this.runs.node, this.drop?.node,
       el('details', { class: 'fold', open: !narrow.matches }, el('summary', {}, 'Change the question'),
-        presets.length ? el('div', { class: 'presets', role: 'group', 'aria-label': 'Presets' }, presets) : null, this.form.node));
+        presets.length ? el('div', { class: 'presets', role: 'group', 'aria-label': 'Presets' }, presets) : null, this.form.node,
+        el('button', { type: 'button', class: 'shut-fold', onclick: () => this.shut() }, 'To the answer')));
+  }
+
+  // On a phone the answer comes to the eye, and the form folds.
+  shut() {
+    const fold = this.node.querySelector('.fold');
+    fold.open = !narrow.matches;
+    if (narrow.matches) fold.scrollIntoView({ block: 'start' });
   }
 
   skeleton() {
@@ -214,7 +222,7 @@ export class View {
   showProgress(done, of) {
     this.bar.max = of || 1;
     this.bar.value = done;
-    this.count.textContent = `${done.toLocaleString('en')} of ${of.toLocaleString('en')}`;
+    this.count.textContent = `${done.toLocaleString('en')} of ${of.toLocaleString('en')} evaluated`;
   }
 
   async showAnswer(answer, question, of, isLast) {
