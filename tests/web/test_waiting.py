@@ -62,7 +62,14 @@ def test_view__says_what_is_being_done_before_there_is_an_answer(held: Any, name
         assert subject.replace(",", ", ").replace(",  ", ", ") in words
 
 
-@pytest.mark.parametrize("path", ["/start", "/blackboard", "/lab?view=batch", "/evidence?view=score"])
+@pytest.mark.parametrize(("path", "words"), [("/blackboard?chapter=3", "chapter 3"), ("/blackboard?claim=RB-10", "claim RB-10")])
+def test_blackboard__says_what_it_opens(held: Any, path: str, words: str) -> None:
+    visit, _ = held
+    first_words(visit, path, ".work")
+    assert words in visit.page.locator(".work").inner_text()
+
+
+@pytest.mark.parametrize("path", ["/start", "/lab?view=batch", "/evidence?view=score"])
 def test_page__without_a_question_of_its_own_stands_at_once(visit: Visit, warm: None, path: str) -> None:
     first_words(visit, path, ".doors, .chapter-head, #answer:not(:empty)")
 

@@ -18,6 +18,7 @@ export class Blackboard {
 
   async show(query) {
     const id = query.get('claim');
+    if (!this.label) replace(this.node, el('p', { class: 'work opening' }, id ? `Recomputing claim ${id}, and opening its chapter …` : `Opening chapter ${query.get('chapter') ?? '1'}: its words, and its claims recomputed …`));
     const claim = id ? await board('claim', { id, with: query.getAll('with'), ...(query.get('axis') ? { axis: query.get('axis') } : {}) }) : null;
     const label = claim?.chapter ?? query.get('chapter') ?? '1';
     if (this.label !== label) await this.chapter(label);
