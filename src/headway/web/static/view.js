@@ -209,7 +209,7 @@ export class View {
       this.showFigures(before, null);
       this.parts.show('earlier', this.headline, this.figures);
     }
-    const says = el('p', { class: 'work', role: 'status' }, before ? 'An earlier answer; computing again: ' : '', work(this.view, this.form.get()));
+    const says = el('p', { class: 'work', role: 'status' }, before ? 'An earlier answer; computing again. ' : '', work(this.view, this.form.get()));
     if (first && !before) replace(this.pictures, el('div', { class: 'ghost', 'aria-hidden': 'true' }));
     this.progress.hidden = false;
     if (!this.view.heavy) { replace(this.progress, says); return; }
