@@ -69,7 +69,7 @@ def test_blackboard__says_what_it_opens(held: Any, path: str, words: str) -> Non
     assert words in visit.page.locator(".work").inner_text()
 
 
-@pytest.mark.parametrize("path", ["/start", "/lab?view=batch", "/evidence?view=score"])
+@pytest.mark.parametrize("path", ["/start", "/lab?view=batch", "/runs?view=score"])
 def test_page__without_a_question_of_its_own_stands_at_once(visit: Visit, warm: None, path: str) -> None:
     first_words(visit, path, ".doors, .chapter-head, #answer:not(:empty)")
 
