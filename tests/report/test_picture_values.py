@@ -140,6 +140,17 @@ def test_rates__steps_are_the_best_plans_and_fractions_never_cost_more() -> None
     assert all(row["system"] in text for row, text in zip(best, [text for text in tips(result) if "a month" in text], strict=True))
 
 
+def test_rates__on_one_machine_more_requests_cost_no_more() -> None:
+    picture = hw.command("plan llama-3.1-8b --on 1xl40s --rate 0.5,2 --prompt 2k --output 300").plot()
+    assert picture.title.startswith("4 times the rate costs no more: the machine is paid for whole, $577 a month")
+
+
+def test_rates__without_a_price_of_the_chip_times_are_drawn() -> None:
+    result = hw.command("plan llama-3.1-8b --on ascend-910b --rate 0.5,2 --prompt 2k --output 300")
+    assert {row["usd_per_month"] for row in result.rows()} == {None}
+    assert "rate" in result.plot().title
+
+
 def test_ladder__a_chance_below_the_one_asked_for_is_not_rounded_up_to_it() -> None:
     from headway.report.plan_load import ladder
 

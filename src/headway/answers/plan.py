@@ -80,10 +80,11 @@ def run(args: Plan) -> output.Answer:
     tables = [dataclasses.replace(case_plan.table, columns={**case_plan.table.columns, **varied}) for varied, case_plan in plans]
     table = tables[0].concat(*tables[1:])
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
-    best = [{**varied, **{key: case_plan.table.row(0).get(key) for key in LOADS}} for varied, case_plan in plans]
+    best = [varied | {key: case_plan.table.row(0).get(key) for key in LOADS} for varied, case_plan in plans]
     varying = [key for key in best[0] if len({str(row[key]) for row in best}) > 1]
+    is_priced = all(case_plan.table.row(0).get("usd_per_month") for _, case_plan in plans[:2])
     drawings = {"grid": lambda rows, view: serve.inputs_picture(None, rows.where("kind = best"), view, SEARCH_RESULTS)}
-    if "rate" in varying:
+    if "rate" in varying and is_priced:
         rest = [key for key in varying if key != "rate"]
         drawings = {"rates": lambda rows, view: rates_picture.by_rate(list(rows), rest, view)} | drawings
     return output.Answer(table, describe=words.describe_several, pictures=drawings)

@@ -59,6 +59,8 @@ def _finding(line: Sequence[Row]) -> str:
     low, high = line[0], line[-1]
     more, dearer = high["rate"] / low["rate"], high["usd_per_month"] / low["usd_per_month"]
     ends = (f"${row['usd_per_month']:,.0f} a month at {row['rate']:.3g}/s" for row in (low, high))
+    if low["usd_per_month"] == high["usd_per_month"]:
+        return f"{more:.3g} times the rate costs no more: the machine is paid for whole, {next(ends)}"
     return f"{more:.3g} times the rate costs {dearer:.3g} times as much: {', '.join(ends)}"
 
 
