@@ -34,9 +34,9 @@ def _module(name: str, path: Path) -> ModuleType:
 
 
 def test_navigation__names_each_page_of_docs_and_each_verb(handbook: ModuleType) -> None:
-    pages = handbook.written() | handbook.reference.pages() | handbook.decisions.pages(ROOT)
+    pages = handbook.written() | handbook.verb_pages.pages() | handbook.decision_pages.pages(ROOT)
     pages |= {"math/step.md": "# Step", "lecture/1.md": "# One"}
-    pages |= {f"reference/{name}.md": "# A list" for name in handbook.catalogue.LISTS}
+    pages |= {f"reference/{name}.md": "# A list" for name in handbook.list_pages.LISTS}
     text = str(handbook.navigation(pages))
     assert all(f"'{path.name}'" in text for path in (ROOT / "docs").glob("*.md") if path.name != "decisions.md")
     with pytest.raises(SystemExit, match="lost_page"):
@@ -45,15 +45,17 @@ def test_navigation__names_each_page_of_docs_and_each_verb(handbook: ModuleType)
 
 def test_decisions__keep_every_number_once(handbook: ModuleType) -> None:
     text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
-    made = "".join(handbook.decisions.pages(ROOT).values())
+    made = "".join(handbook.decision_pages.pages(ROOT).values())
     numbers = [line.partition(".")[0] for line in text.splitlines() if line.partition(".")[0].isdigit()]
     assert len(numbers) > 150
     assert all(made.count(f'id="d{number}"') == 1 for number in numbers)
 
 
 def test_laws__each_is_drawn_as_well_formed_mathml(handbook: ModuleType) -> None:
-    pages = handbook.laws.pages()
+    pages = handbook.law_pages.pages()
     assert sum(text.count("\n### ") for text in pages.values()) == len(law_index.places())
+    ridge = pages["math/roofline.md"].partition("### hardware_ratio")[2].partition("### ")[0]
+    assert "[RB-10](../lecture/1.md)" in ridge and "295.3 token" in ridge
     equations = [line for text in pages.values() for line in text.splitlines() if line.startswith("<math")]
     assert len(equations) > 600
     for equation in equations:
@@ -77,7 +79,7 @@ def test_mathml__brackets_what_the_order_of_operations_needs(handbook: ModuleTyp
             return f"{parts[0]} / ({parts[1]})" if " " in parts[1] else " / ".join(parts)
         return " ^ ".join(parts) if element.tag == "msup" else " ".join([*filter(None, [element.text]), *parts])
 
-    drawing = handbook.laws.equation("x", text)
+    drawing = handbook.law_pages.equation("x", text)
     assert told(ElementTree.fromstring(drawing)).replace("·", "*").replace("−", "-") == f"x = {shown}"
 
 
@@ -87,7 +89,7 @@ def test_links__finds_a_lost_page_a_lost_anchor_and_what_is_fetched(handbook: Mo
         '<a href="c.html">c</a> <a href="a.html#gone">a</a> <a href="a.html#here">a</a>'
         '<script src="https://cdn.example/x.js"></script> <img src="no.png">'
     )
-    assert handbook.links.broken(tmp_path) == [
+    assert handbook.link_check.broken(tmp_path) == [
         "a.html: b.html#there", "b.html: c.html", "b.html: a.html#gone", "b.html: fetches https://cdn.example/x.js", "b.html: no.png",
     ]  # fmt: skip
 

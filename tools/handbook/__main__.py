@@ -15,13 +15,13 @@ import time
 import tomllib
 from pathlib import Path
 
-import catalogue
-import chapters
-import decisions
-import links
+import chapter_pages
+import decision_pages
+import law_pages
+import link_check
+import list_pages
+import verb_pages
 
-import laws
-import reference
 from headway.core.question import question_of
 
 HERE = Path(__file__).parent
@@ -135,7 +135,8 @@ def main() -> None:
     source, site = out / "pages", out / "site"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
-    pages = written() | live(source) | laws.pages() | chapters.pages(source) | reference.pages() | catalogue.pages() | decisions.pages(ROOT)
+    pages = written() | live(source) | law_pages.pages() | chapter_pages.pages(source)
+    pages |= verb_pages.pages() | list_pages.pages() | decision_pages.pages(ROOT)
     nav = navigation(pages)
     for name, text in (pages | {"llms.txt": overview(nav, pages)}).items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +154,7 @@ def main() -> None:
     )
     for name in pages:
         shutil.copy(source / name, site / name)
-    faults = links.broken(site)
+    faults = link_check.broken(site)
     print("\n".join(faults))
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     print(f"{len(pages)} pages, {size:.1f} MB, {time.perf_counter() - begin:.0f} s, {len(faults)} broken links: {site / 'index.html'}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from verb_pages import cell
+
 import headway
 from headway.core.listing import format_value
-from reference import cell
 
 LISTS = ("models", "chips", "systems", "tiers", "sheets")
 
@@ -22,5 +23,8 @@ def page(name: str) -> str:
     units = {key: column.unit for key, column in result.columns.items()}
     head = f"# {name[0].upper()}{name[1:]}\n\n{result.answer}\n\n```console\n$ headway list {name}\n```\n\n"
     table = ["| " + " | ".join(key.replace("_", " ") for key in keys) + " |", "|" + "---|" * len(keys)]
-    table += ["| " + " | ".join(cell(format_value(row.get(key), units.get(key, ""))) for key in keys) + " |" for row in rows]
+    table += [
+        f"| `{row[keys[0]]}` | " + " | ".join(cell(format_value(row.get(key), units.get(key, ""))) for key in keys[1:]) + " |"
+        for row in rows
+    ]
     return head + "\n".join(table) + "\n"
