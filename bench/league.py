@@ -70,7 +70,7 @@ Measured rows, and how far every tool that is here was off: by quarter, and by e
 
 Made on {day} with headway {version} by
 
-```
+```bash title="needs the shared file of measured rows"
 {command}
 ```
 
