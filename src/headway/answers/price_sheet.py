@@ -255,7 +255,7 @@ def _drawing(rows: Rows, view: View) -> Picture:
     first = [row for row in points if row["sheet"] == points[0]["sheet"]]
     fitted = " and ".join(f"{_span(row)} {SIZE_WORDS.get(row['quantity'], PANEL_TITLES['kv'])}" for row in first)
     drivers = list(dict.fromkeys(row["driven_by"] for row in first if row["driven_by"]))
-    caption = f"Each line is the interval that holds with {LEVEL:.0%}; most of what is known comes from {' and '.join(drivers)}."
+    caption = f"Each line is the interval that holds with {LEVEL:.0%}; most of what is known comes from the {' and the '.join(drivers)}."
     title = f"{first[0]['model']}'s prices fit {fitted}" + ("" if is_one else f"; {len({row['sheet'] for row in points})} sheets")
     subtitle = f"parameters that explain the list prices of {first[0]['sheet'] if is_one else 'each sheet'} (log)"
     return compose(view, panels, title=title, subtitle=subtitle, caption=caption)

@@ -43,7 +43,7 @@ class Bars:
     def panel(self, view: View, suffix: str) -> Panel:
         """The bars, their names beside them, over them in a narrow view."""
         theme, x, raised = view.colours, self.x.axis(view.ends(f"x{suffix}")), SIZE * LEADING * view.is_narrow
-        most = view.width * 0.34 / self.columns
+        most = view.width * 0.38 / self.columns
         margin = 0.0 if view.is_narrow else min(max(text_width(bar.name) for bar in self.bars) + 10, most)
         width, pitch = inner(view, margin, 14, self.columns), self.pitch + raised
         boxes, words, limits, names, tips = [], [], [], [], []
