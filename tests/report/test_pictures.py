@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -144,6 +145,35 @@ def test_timeline__dualpipe_idles_as_its_law_says(stages: int, count: int) -> No
         assert all(later[0] >= earlier[1] for earlier, later in pairwise(sorted(busy)))
     bubble = dualpipe_bubble(stages, count, 1.0, 1.0, 1.0, 3.0)
     assert max(block.end for block in blocks) / (3.0 * count) - 1 == pytest.approx(bubble, rel=1e-12, abs=1e-12)
+
+
+# -- what is lit --------------------------------------------------------------------------------------------------------------------
+
+
+def test_trend__points_are_all_chips_and_the_line_is_the_median_of_the_lit() -> None:
+    result = hw.command("trend chips")
+    rest, lit, line = (result.plot().data[f"years0_rows{place}"] for place in range(3))
+    known = [row for row in result.rows() if row["hardware_ratio_bf16"]]
+    assert len(rest) + len(lit) == len(known) and lit
+    assert {point["name"] for point in lit} == {row["chip"] for row in known if (row["scale_up_domain"] or 0) >= 8}
+    for point in line:
+        of_year = [row["y"] for row in lit if row["x"] == point["x"]]
+        assert len(of_year) >= 3 and point["y"] == statistics.median_high(of_year)
+
+
+def test_history__has_a_line_for_each_line_of_models_and_lights_what_moved() -> None:
+    result = hw.command("price --history all")
+    picture = result.plot()
+    assert sum(len(rows) for name, rows in picture.data.items() if name.startswith("rates0_rows")) == len(result.rows())
+    assert json.dumps(picture.spec).count('"#909090"') and "openai gpt" in picture.title
+
+
+def test_map__boxes_tile_the_panel() -> None:
+    """Regions are drawn as few boxes; together they cover what their fields cover, and none covers another."""
+    picture = hw.command("cache deepseek-v3 --on 8xh200 --reuse 0.8 --hold 5min").plot(picture="map")
+    boxes = [row for name, rows in picture.data.items() for row in rows if name.startswith("map_rows") and {"x2", "y2"} <= row.keys()]
+    area = sum((box["x2"] - box["x"]) * (box["y2"] - box["y"]) for box in boxes)
+    assert len(boxes) < 20 and area == pytest.approx(picture.spec["width"] * picture.spec["height"], rel=0.01)
 
 
 # -- labels and views -----------------------------------------------------------------------------------------------------------------

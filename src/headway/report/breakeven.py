@@ -208,8 +208,8 @@ def picture(rows: Sequence[Row], known: Sequence[Row], view: View) -> Picture:
             parts.append(plot.Point(x=row["requests_per_day"], y=row["machines_usd_per_month"], text=words, shape=shape, size=90))
     x = scale.AxisScale("Requests a day (log)", [row["requests_per_day"] for row in points], "", log=True)
     costs = [row[key] for row in points for key in ("api_usd_per_month", "machines_usd_per_month")]
-    y = scale.AxisScale("Cost of a month (log)", [cost for cost in costs if cost > 0], "USD", log=True)
-    drawing = plot.Plot(name="months", x=x, y=y, parts=parts, height=320)
+    y = scale.AxisScale("", [cost for cost in costs if cost > 0], "USD", log=True)
+    drawing = plot.Plot(name="months", x=x, y=y, parts=parts, height=320, heading="Cost of a month (log)")
     title = f"Machines cost less {_turn(known, tip)}" if tip is not None else "Machines cost more at every volume drawn"
     subtitle = f"{rows[0]['model']} on {_chip(rows[0])} beside {', '.join(_api({'sheet': name}) for name in sheets)}"
     caption = "An API bills requests; machines come whole and are paid for all hours. Each point is a plan for the busiest hours; a step "

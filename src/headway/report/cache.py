@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headway.core import schema
 from headway.core.columns import Column
@@ -87,13 +87,11 @@ def winners(cells: Sequence[MapCell], row: Row, view: View) -> Picture:
     """The tier that wins at each hold time and chance of reuse, as a map."""
     tiers = list(dict.fromkeys(cell.tier for cell in cells))
     parts: list[plot.Part] = []
-    keys, stores = [], []
+    keys = []
     for number, tier in enumerate(tiers):
         fields = [cell for cell in cells if cell.tier == tier]
         name, meaning = ("computing again", "grid") if tier == RECOMPUTE else _look(tier, number)
-        stores += [name] if tier != RECOMPUTE else []
-        boxes = [{"x": cell.hold, "x2": cell.hold_end, "y": cell.reuse, "y2": cell.reuse_end, "meaning": meaning} for cell in fields]
-        parts.append(plot.Boxes(rows=boxes, opacity=0.55, is_whole=True))
+        parts.append(plot.Boxes(rows=_region(fields, meaning), opacity=0.55, is_whole=True))
         if view.is_narrow:
             keys.append((f"■ {name}", "muted" if tier == RECOMPUTE else meaning))
         else:
@@ -109,19 +107,41 @@ def winners(cells: Sequence[MapCell], row: Row, view: View) -> Picture:
         x=scale.AxisScale(HOLD_TITLE, [low, high], log=True, ends=(low, high), ticks=HOLD_TICKS[::2] if view.is_narrow else HOLD_TICKS),
         y=scale.AxisScale("", [cells[0].reuse, cells[-1].reuse_end], "share", log=True, room=0.0, most=5),
     )  # fmt: skip
-    title = f"{' then '.join(stores)} {'win' if len(stores) > 1 else 'wins'} as the hold grows; else computing again is cheaper"
+    surest = max(cell.reuse for cell in cells)
+    until = {cell.tier: cell.hold_end for cell in cells if cell.reuse == surest and cell.tier != RECOMPUTE}
+    spans = [f"{_look(tier, 0)[0]} to about {format_value(hold, 's', 2)}" for tier, hold in until.items()]
+    spans[-1:] = [_look([*until][-1], 0)[0]] if until and until[[*until][-1]] == high else spans[-1:]
+    title = f"A cache surely used again costs least in {', then '.join(spans)}" if spans else "Computing again costs least everywhere"
     caption = "Each colour is the tier of least money in devices where keeping pays; dotted: lifetimes on sale, 5 minutes and 1 hour."
     subtitle = f"KV cache of {row['model']} ({format_value(row['kv_bytes'], 'byte/token')}) for {row['system']}, at the stated prices"
     return frame.compose(view, [[drawing]], title=title[:1].upper() + title[1:], subtitle=subtitle, caption=caption)
 
 
-def _broadest(fields: Sequence[MapCell]) -> tuple[MapCell, MapCell]:
-    """First and last field of a region's broadest row, of several the middle one."""
+def _runs(fields: Sequence[MapCell]) -> list[list[MapCell]]:
+    """Fields of a region that follow each other in a row, row by row."""
     runs: list[list[MapCell]] = []
     for cell in sorted(fields, key=lambda cell: (cell.reuse, cell.hold)):
         if not runs or (runs[-1][-1].reuse, runs[-1][-1].hold_end) != (cell.reuse, cell.hold):
             runs.append([])
         runs[-1].append(cell)
+    return runs
+
+
+def _region(fields: Sequence[MapCell], meaning: str) -> list[dict[str, Any]]:
+    """A region as few boxes: rows of one width over each other are a single one, without seams."""
+    boxes: list[dict[str, Any]] = []
+    for run in sorted(_runs(fields), key=lambda run: (run[0].hold, run[-1].hold_end, run[0].reuse)):
+        box = {"x": run[0].hold, "x2": run[-1].hold_end, "y": run[0].reuse, "y2": run[0].reuse_end, "meaning": meaning}
+        if boxes and [boxes[-1][key] for key in ("x", "x2", "y2")] == [box[key] for key in ("x", "x2", "y")]:
+            boxes[-1]["y2"] = box["y2"]
+        else:
+            boxes.append(box)
+    return boxes
+
+
+def _broadest(fields: Sequence[MapCell]) -> tuple[MapCell, MapCell]:
+    """First and last field of a region's broadest row, of several the middle one."""
+    runs = _runs(fields)
     longest = max(map(len, runs))
     rows = [run for run in runs if len(run) == longest]
     row = rows[len(rows) // 2]
