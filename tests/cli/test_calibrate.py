@@ -120,6 +120,22 @@ def test_files__several_at_once_are_one_profile(tmp_path: Path, cli: Cli) -> Non
     assert row["ids"] == "a4, b64"
 
 
+def test_held_out__is_what_predict_says_by_the_other_runs_alone(tmp_path: Path, cli: Cli) -> None:
+    table = ROOT / "tests" / "contract" / "golden" / "inputs" / "my_runs.csv"
+    head, *lines = table.read_text(encoding="utf-8").splitlines()
+    ratios = []
+    for place, line in enumerate(lines):
+        rest, alone = tmp_path / f"rest{place}.csv", tmp_path / "alone.csv"
+        rest.write_text("\n".join([head, *(other for other in lines if other != line)]), encoding="utf-8")
+        alone.write_text(f"{head}\n{line}\n", encoding="utf-8")
+        hw.calibrate(str(rest), save="rest", into=str(tmp_path), replace_=True)
+        (row,) = hw.predict(str(alone), catalog=[str(tmp_path)], calibration="rest")
+        ratios.append(float(line.rpartition(",")[2]) / row["tpot_ms"])
+    (whole,) = hw.calibrate(str(table)).rows()
+    assert whole["tpot_ratio_by_others"] == pytest.approx(sorted(ratios)[1], rel=1e-6)
+    assert whole["tpot_half_by_others"] > whole["tpot_half_by_runs"]  # a run less says less
+
+
 def test_a_file_given_twice__counts_once(tmp_path: Path, cli: Cli) -> None:
     file, copy = slower(tmp_path, 1.1), tmp_path / "copy.csv"
     copy.write_text(Path(file).read_text(encoding="utf-8"), encoding="utf-8")

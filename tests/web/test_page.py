@@ -169,7 +169,7 @@ def test_benchmark__is_read_where_it_is_dropped(visit: Visit) -> None:
 
 
 def test_own_runs__are_told_before_and_after_where_they_are_dropped(visit: Visit) -> None:
-    page = visit.open("/evidence?view=calibrate&on=8xh100-sxm&tp=8&engine=vllm")
+    page = visit.open("/runs?view=calibrate&on=8xh100-sxm&tp=8&engine=vllm")
     bench = ROOT / "tests" / "contract" / "golden" / "inputs" / "vllm_serve.json"
     page.get_by_label("Benchmark file").set_input_files(str(bench))
     page.wait_for_function("() => document.querySelector('#answer').textContent.includes(' -> ')")

@@ -73,9 +73,10 @@ def run(args: Calibrate) -> output.Answer:
 
 def _picture(runs: Sequence[UsedRun], view: View) -> Picture:
     """The runs, predicted without and with them."""
-    pairs = [pair for run in runs for pair in zip(run.without, run.by_runs, strict=True)]
+    are_held_out = any(run.by_others for run in runs)
+    pairs = [pair for run in runs for pair in zip(run.without, run.by_others if are_held_out else run.by_runs, strict=True)]
     before, after = zip(*pairs, strict=True) if pairs else ((), ())
-    return prediction_pictures.by_own_runs(before, after, view)
+    return prediction_pictures.by_own_runs(before, after, view, are_held_out)
 
 
 def _advice(args: Calibrate, filed: Sequence[FiledRow], runs: Sequence[UsedRun]) -> output.Answer:
@@ -109,10 +110,12 @@ def _answer(records: Sequence[DeploymentOfRuns], bad: Sequence[LeftOutRow], path
     for file in dict.fromkeys(line.file for line in bad):
         notes += left_out(file, [line.row for line in bad if line.file == file])
     helps = [] if path else [output.Help(change="--save NAME", effect=f"keeps the profile: {BY_IT}")]
-    view = (*(("deployment", "runs") if len(records) > 1 else ()), *calibration.CHANGE)
+    are_held_out = any(quantity.ratio_by_others for record in records for quantity in record.quantities)
+    view = (*(("deployment", "runs") if len(records) > 1 else ()), *calibration.CHANGE[: 4 if are_held_out else 3])
     words = output.Summary(
         calibration.headline(records), view, people=calibration.people(records), helps=helps,
-        remarks=[f"before and after: {calibration.ABOUT}"], first=("deployment", *calibration.CHANGE),
+        remarks=[f"before and after: {calibration.ABOUT}", *([calibration.HELD_OUT] if are_held_out else [])],
+        first=("deployment", *calibration.CHANGE),
     )  # fmt: skip
     return output.Answer(Listing(rows, always=tuple(rows[0])), words, columns=calibration.COLUMNS, notes=notes, most=400)
 

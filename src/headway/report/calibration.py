@@ -26,7 +26,8 @@ FACTORS = {  # of a deployment, for the table and the first sentence
 ABOUT = "measured over predicted, and half of the 90 % interval; of a factor its value"
 MOST_NAMED = 10  # runs that a note names
 OLD = 3  # months from which a profile says that it is
-CHANGE = ("of", "before", "after")  # columns of the table for people
+HELD_OUT = "held out: each run predicted by the others alone"
+CHANGE = ("of", "before", "after", "held_out")  # columns of the table for people
 _ENDS = {"": "", "_lo": ", lower end of the 90 % interval", "_hi": ", upper end of it"}
 COLUMNS = {
     "deployment": Column("", "what was measured: model, chips, engine, layout, formats, version, mode"),
@@ -42,7 +43,9 @@ COLUMNS = {
     **{f"{name}_{key}": Column("", f"{text} of {NAMES[name]}{about}")
        for name in NAMES for key, text, about in (
            ("ratio", "measured over predicted", ", without the runs"), ("half", "half of the 90 % interval", ", without the runs"),
-           ("ratio_by_runs", "measured over predicted", ", with them"), ("half_by_runs", "half of the 90 % interval", ", with them"))},
+           ("ratio_by_runs", "measured over predicted", ", with them"), ("half_by_runs", "half of the 90 % interval", ", with them"),
+           ("ratio_by_others", "measured over predicted", ", each run by the others alone"),
+           ("half_by_others", "half of the 90 % interval", ", each run by the others alone"))},
     "profile": Column("", "the file that was written; null without --save"),
 }  # fmt: skip
 
@@ -76,7 +79,7 @@ def row(deployment: DeploymentOfRuns, path: str | None) -> dict[str, Any]:
         cells |= {f"{factor.name}_factor{end}": value if factor.is_learnt else None for end, value in ends.items()}
     for name in NAMES:
         quantity = next((quantity for quantity in deployment.quantities if quantity.name == name), None)
-        keys = ("ratio", "half", "ratio_by_runs", "half_by_runs")
+        keys = ("ratio", "half", "ratio_by_runs", "half_by_runs", "ratio_by_others", "half_by_others")
         cells |= {f"{name}_{key}": quantity and getattr(quantity, key) for key in keys}
     return cells | {"kv_room_factor": deployment.start and float(deployment.start.room), "profile": path}
 
@@ -88,6 +91,7 @@ def people(deployments: Sequence[DeploymentOfRuns]) -> Listing:
         cells = [
             {"of": NAMES[quantity.name], "before": _cell(quantity.ratio, quantity.half),
              "after": _cell(quantity.ratio_by_runs, quantity.half_by_runs)}
+            | ({"held_out": _cell(quantity.ratio_by_others, quantity.half_by_others or 0)} if quantity.ratio_by_others else {})
             for quantity in deployment.quantities
         ]  # fmt: skip
         cells += [

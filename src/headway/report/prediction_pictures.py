@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 SHAPES = (("circle", "●"), ("square", "■"), ("diamond", "●"), ("triangle-up", "●"), ("cross", "+"))  # with a sign that every font has
 MOST_POINTS = 3000
-WITHOUT, WITH = "without your runs", "with them"
+WITHOUT, WITH, BY_OTHERS = "without your runs", "with them", "by the other runs"
+FITTED = "With them a run is among those that predict it: how well factors fit, not how well they hold elsewhere."
+HELD_OUT = "Each run is predicted by the others alone, never by itself: how well they hold for a run that is not among them."
 NEAR = 0.1  # share by which a prediction is close
 MOST_MEASURES = 2  # of one's own runs, each in a panel
 MEASURES = {"tpot": ("TPOT", "s"), "ttft": ("TTFT", "s"), "rate": ("throughput", "token/s"), "per_chip": ("throughput", "token/s"),
@@ -70,24 +72,23 @@ def _against_measured(rows: Sequence[Residual], measure: str, unit: str) -> plot
                      heading=f"Predicted {measure} (log)")  # fmt: skip
 
 
-def by_own_runs(before: Sequence[Residual], after: Sequence[Residual], view: View) -> Picture:
-    """The user's own runs on logarithmic axes, each predicted without them and with them: a panel for the first measures of the first."""
+def by_own_runs(before: Sequence[Residual], after: Sequence[Residual], view: View, are_held_out: bool = False) -> Picture:
+    """The user's own runs on logarithmic axes, each predicted without them and with them (held out: by the others): its first measures."""
     pairs = [pair for pair in zip(before, after, strict=True) if min(pair[0].measured, pair[0].predicted, pair[1].predicted) > 0]
     if not pairs:
         raise BadValue("--plot", "these runs", "at least one run with a measurement that is predicted")
     groups = {quantity: [pair for pair in pairs if pair[0].quantity == quantity][: MOST_POINTS // 2]
               for quantity in list(dict.fromkeys(pair[0].quantity for pair in pairs))[:MOST_MEASURES]}  # fmt: skip
-    panels = [_own_panel(quantity, mine, len(groups)) for quantity, mine in groups.items()]
+    panels = [_own_panel(quantity, mine, len(groups), BY_OTHERS if are_held_out else WITH) for quantity, mine in groups.items()]
     measure, first = MEASURES[pairs[0][0].quantity][0], next(iter(groups.values()))
     middles = [statistics.median(abs(row.predicted / row.measured - 1) for row in side) for side in zip(*first, strict=True)]
     title = f"Your runs take predictions of their {measure} from {middles[0]:.0%} to {middles[1]:.0%} off in the median"
     subtitle = f"{len(first):,} measurement{'s' * (len(first) != 1)}, each predicted twice; a line joins the two"
-    caption = "A point on the line of equality is predicted exactly. With them a run is among those that predict it: how well factors fit, "
-    caption += "not how well they hold elsewhere."
+    caption = f"A point on the line of equality is predicted exactly. {HELD_OUT if are_held_out else FITTED}"
     return frame.compose(view, [panels], title=title, subtitle=subtitle, caption=caption)
 
 
-def _own_panel(quantity: str, pairs: Sequence[tuple[Residual, Residual]], panels: int) -> plot.Plot:
+def _own_panel(quantity: str, pairs: Sequence[tuple[Residual, Residual]], panels: int, after: str) -> plot.Plot:
     """One measure of one's own runs: two predictions of each joined by a line, the diagonal, and what is within NEAR of it."""
     measure, unit = MEASURES[quantity]
     values = [value for pair in pairs for value in (pair[0].measured, *(row.predicted for row in pair))]
@@ -101,8 +102,8 @@ def _own_panel(quantity: str, pairs: Sequence[tuple[Residual, Residual]], panels
         plot.Boxes(rows=joins, line=1.2),
     ]
     keys = []
-    for side, (words, meaning, (shape, sign)) in enumerate(((WITHOUT, "kv", SHAPES[1]), (WITH, "weights", SHAPES[0]))):
-        rows = [{"x": pair[side].measured, "y": pair[side].predicted, "tip": _own_tip(pair, unit)} for pair in pairs]
+    for side, (words, meaning, (shape, sign)) in enumerate(((WITHOUT, "kv", SHAPES[1]), (after, "weights", SHAPES[0]))):
+        rows = [{"x": pair[side].measured, "y": pair[side].predicted, "tip": _own_tip(pair, unit, after)} for pair in pairs]
         parts.append(plot.Series(rows=rows, meaning=meaning, width=0, dots=45, opacity=0.85, shape=shape, data=f"group{side}"))
         within = sum(abs(pair[side].predicted / pair[side].measured - 1) <= NEAR for pair in pairs)
         keys.append((f"{sign} {words}: {within} of {len(pairs)} within {NEAR:.0%}", meaning))
@@ -111,10 +112,10 @@ def _own_panel(quantity: str, pairs: Sequence[tuple[Residual, Residual]], panels
                      columns=panels, is_fitting=True, heading=f"Predicted {measure} (log)")  # fmt: skip
 
 
-def _own_tip(pair: tuple[Residual, Residual], unit: str) -> str:
+def _own_tip(pair: tuple[Residual, Residual], unit: str, after: str) -> str:
     """What a page says of a run: its measurement and both predictions."""
     measured, without, with_runs = (format_value(value, unit) for value in (pair[0].measured, *(row.predicted for row in pair)))
-    return f"{pair[0].id}: measured {measured}; predicted {without} {WITHOUT}, {with_runs} {WITH}"
+    return f"{pair[0].id}: measured {measured}; predicted {without} {WITHOUT}, {with_runs} {after}"
 
 
 # -- errors by group ----------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from headway.performance.calibration.start import LoggedStart, logged_start
 
 RATE = "rate"
 QUANTITIES = ("tpot", "ttft", RATE, "step", "memory")
+SIDES = (attrgetter("without"), attrgetter("by_runs"), attrgetter("by_others"))
 LEARNT = 0.95  # of the prior's standard deviation, above which runs say nothing of a factor
 
 
@@ -32,7 +34,7 @@ class FactorOfRuns:
     is_learnt: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class QuantityOfRuns:
     """A quantity of a deployment's runs, without and with them: measured over predicted, and half of the 90 % interval as a share."""
 
@@ -41,6 +43,8 @@ class QuantityOfRuns:
     half: float
     ratio_by_runs: float
     half_by_runs: float
+    ratio_by_others: float | None = None  # each run by the others alone
+    half_by_others: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +83,11 @@ def deployments(all_runs: Sequence[UsedRun]) -> list[DeploymentOfRuns]:
 
 def _quantity(name: str, runs: Sequence[UsedRun]) -> QuantityOfRuns | None:
     """A quantity in the middle of the runs that measured it; None where none did."""
-    without = [residual for used_run in runs for residual in used_run.without if _name(residual) == name]
-    by_runs = [residual for used_run in runs for residual in used_run.by_runs if _name(residual) == name]
-    if not without or not by_runs:
+    sides = [[residual for used_run in runs for residual in side(used_run) if _name(residual) == name] for side in SIDES]
+    if not sides[0] or not sides[1]:
         return None
-    ratios, halves = ([_middle(list(map(of, side))) for side in (without, by_runs)] for of in (_ratio, _half))
-    return QuantityOfRuns(name=name, ratio=ratios[0], half=halves[0], ratio_by_runs=ratios[1], half_by_runs=halves[1])
+    figures = [value for side in sides for value in ((_middle(list(map(_ratio, side))), _middle(list(map(_half, side)))) if side else ())]
+    return QuantityOfRuns(name, *figures)
 
 
 def _name(residual: Residual) -> str:

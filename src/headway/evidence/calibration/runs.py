@@ -20,6 +20,7 @@ from headway.performance.calibration.observation import Observation
 from headway.performance.calibration.profile import CalibrationRun
 
 OWN_PREDICTIONS = "its measurements are headway's own predictions"
+MOST_HELD_OUT = 24  # runs, each of which is predicted once more
 SAME = 1e-6  # of a measurement: nearer to a prediction than any that was measured
 
 
@@ -35,12 +36,13 @@ class FiledRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedRun:
-    """A run of a profile, with what is predicted of its row, and its measurements beside predictions without and with all the runs."""
+    """A run of a profile, with what is predicted of its row, and its measurements beside predictions without and with the runs."""
 
     run: CalibrationRun
     task: Any  # Task of a load, TrainingSetup of a training run, None of a log
     without: tuple[Residual, ...]
-    by_runs: tuple[Residual, ...] = ()
+    by_runs: tuple[Residual, ...] = ()  # by all of them, this one among them
+    by_others: tuple[Residual, ...] = ()  # by all but this one; none of a single run, or of many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +111,20 @@ def _observed(good: Sequence[tuple[FiledRow, Task]], name: str) -> list[Calibrat
 
 
 def with_predicted_loads(loads: Sequence[UsedRun]) -> list[UsedRun]:
-    """Runs with predictions of their rows by all of them."""
-    observations = tuple(observation for load in loads for observation in load.run.observations)
-    predictions: Sequence[Prediction] = predict([load.task for load in loads], runs=observations)
-    pairs = zip(loads, predictions, strict=True)
-    return [replace(load, by_runs=tuple(residuals([load.task], [prediction]))) for load, prediction in pairs]
+    """Runs with predictions of their rows by all of them, and of a few by the others alone."""
+    by_runs = _predicted(loads, [observation for load in loads for observation in load.run.observations])
+    loads = [replace(load, by_runs=after) for load, after in zip(loads, by_runs, strict=True)]
+    return [replace(load, by_others=_by_others(load, loads)) for load in loads] if 1 < len(loads) <= MOST_HELD_OUT else loads
+
+
+def _predicted(loads: Sequence[UsedRun], runs: Sequence[Observation]) -> list[tuple[Residual, ...]]:
+    """Measurements of rows beside predictions by these observations."""
+    predictions: Sequence[Prediction] = predict([load.task for load in loads], runs=tuple(runs))
+    return [tuple(residuals([load.task], [prediction])) for load, prediction in zip(loads, predictions, strict=True)]
+
+
+def _by_others(load: UsedRun, loads: Sequence[UsedRun]) -> tuple[Residual, ...]:
+    """A run predicted by the others, observed anew: about which factors they are linear must not know it either."""
+    dates = {rest.run.id: rest.run.date for rest in loads if rest is not load}
+    observations = observe([rest.task for rest in loads if rest is not load], list(dates))
+    return _predicted([load], [replace(item, month=dates[item.run]) for item in observations])[0]
