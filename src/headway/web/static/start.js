@@ -29,7 +29,7 @@ export class Start {
   line() {
     const id = unique('command');
     const input = el('input', { id, type: 'text', spellcheck: 'false', autocapitalize: 'off', placeholder: 'headway serve deepseek-v3 --on gb200-nvl72 --batch 64', 'aria-describedby': `${id}-fault` });
-    const fault = el('p', { class: 'quiet', id: `${id}-fault`, role: 'status' }, 'Any command opens as a page.');
+    const fault = el('p', { class: 'quiet', id: `${id}-fault`, role: 'status' }, 'A command opens as its page; one without a page says why.');
     const form = el('form', { class: 'line', autocomplete: 'off' }, el('label', { for: id }, 'Or type a command'), el('div', { class: 'typed' }, input, el('button', { type: 'submit' }, 'Open')), fault);
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
