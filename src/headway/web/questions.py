@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from headway.core.question import Question, field
@@ -15,7 +15,7 @@ from headway.web import question as asking
 class Web(Question):
     """The verbs as pages in a browser, on this machine."""
 
-    verb, answered_by = "web", "headway.web.verb"
+    verb, answered_by = "web", "headway.web.run"
     example = "web lecture RB-10 --open"
     no_page = "it serves the page that you see"
     subjects = ("page",)
@@ -30,6 +30,15 @@ class Web(Question):
     open = field(kind="switch", help="open it in the browser", default=False)
     link = field(kind="switch", help="only print the link", default=False)
 
+    static = field(
+        kind="output", word="DIR", help="write the lecture's pages there: they open without a server, with answers computed ahead"
+    )
+
+    def idle(self) -> Mapping[str, str]:
+        """Where and how to serve says nothing of pages that are written."""
+        names = [name for name in self.flags() if name not in ("page", "static")] if self.static else []
+        return {**super().idle(), **dict.fromkeys(names, "headway web without --static")}
+
     @classmethod
     def of_words(cls, words: Sequence[str]) -> type[Question]:
         """The question with the flags of the verb whose page is wanted."""
@@ -39,7 +48,7 @@ class Web(Question):
         return _page_of(names[0], tuple(names[1:])) if names and names[0] in permitted.VERBS else cls
 
 
-OWN_FIELDS = ("page", "host", "port", "open", "link")
+OWN_FIELDS = ("page", "host", "port", "open", "link", "static")
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""`headway web [VERB ...]`: the verbs as pages in a browser, on this machine; a command line is the state of a page.
+"""Where a question of `headway web [VERB ...]` is on its pages: a command line is the state of a page.
 
 `headway web plan deepseek-v3 --on gb200-nvl72` opens the page that asks it.
 """
@@ -12,30 +12,17 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from headway.cli import main
-from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing
 from headway.core.question import texts_of
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture.inputs import cases
-from headway.report import output
-from headway.web import pages, permitted, server
+from headway.web import pages, permitted
 from headway.web.question import UPLOADS
 from headway.web.questions import OWN_FIELDS
 
 CLAIM = re.compile(r"[A-Za-z]{2,3}-\d{1,3}")
 CHAPTER = re.compile(r"\d|\+")
 ON_THE_BOARD = ("with",)  # of the flags of `lecture`; model and machine of the card are chosen there
-
-
-def run(args: Any) -> output.Answer:
-    """Serve until interrupted; with --link print the address."""
-    known, at = args.flags(), place_of(args)
-    port = int(schema.scalar(args.port, known["port"].field, "--port"))
-    if args.link:
-        return output.Answer(Listing([]), output.Summary(server.link(args.host, port, at)))
-    server.serve(args.host, port, at, args.open)
-    return output.Answer(Listing([]), output.Summary("headway web has ended."))
 
 
 def place_of(args: Any) -> str:

@@ -2,6 +2,7 @@
 import { declared, cancel } from './ask.js';
 import { Blackboard } from './board.js';
 import { redraws } from './chart.js';
+import { widened } from './colours.js';
 import { lists } from './controls.js';
 import { el, replace } from './dom.js';
 import { Start } from './start.js';
@@ -92,24 +93,7 @@ document.addEventListener('click', (event) => {
 });
 window.addEventListener('popstate', show);
 
-const theme = document.getElementById('theme');
-theme.addEventListener('change', () => { paint(theme.value); try { localStorage.setItem('headway-theme', theme.value); } catch { /* private window */ } });
-function paint(value) {
-  document.documentElement.dataset.theme = value;
-  theme.value = value;
-}
-try { paint(localStorage.getItem('headway-theme') ?? 'auto'); } catch { paint('auto'); }
-
-let width = window.innerWidth;
-let resizing;
-window.addEventListener('resize', () => {
-  clearTimeout(resizing);
-  resizing = setTimeout(() => {
-    if (Math.abs(window.innerWidth - width) < 24) return;
-    width = window.innerWidth;
-    if (shown instanceof View) shown.answerNow(); else shown?.redraw();
-  }, 250);
-});
+widened(() => { if (shown instanceof View) shown.answerNow(); else shown?.redraw(); });
 
 window.headway = { redraws }; // for the tests: how often a picture was drawn
 const all = await declared('/api/pages').catch((error) => { replace(main, el('p', { class: 'fault' }, error.message)); throw error; });

@@ -24,6 +24,11 @@ export async function ask(question, tries = 3) {
   return answered(response);
 }
 
+export const live = true;
+export const links = {
+  chapter: (entry) => `/blackboard?chapter=${encodeURIComponent(entry.label)}${location.hash}`, claim: (id) => `/blackboard?claim=${id}${location.hash}`,
+};
+
 // What is not a command: chapters, claims, cards, places of sliders.
 export const board = (kind, asked) => ask({ kind, ...asked });
 

@@ -1,5 +1,5 @@
 // The blackboard: a chapter's words, its claims with verdicts, a curve beside each step that moves with its inputs, and flashcards.
-import { ask, board } from './ask.js';
+import { ask, board, links, live } from './ask.js';
 import { Chart, Pump, widthOf } from './chart.js';
 import { commandLine, el, replace, unique } from './dom.js';
 import { drawing } from './drawings.js';
@@ -36,21 +36,20 @@ export class Blackboard {
     for (const stage of this.stages) stage.leave();
     this.stages = chapter.sections.map((section) => new Stage(section, this.pushed));
     const contents = el('nav', { class: 'contents', 'aria-label': 'Chapters' }, el('ol', {}, chapter.contents.map((entry) => el('li', {},
-      el('a', { href: `/blackboard?chapter=${encodeURIComponent(entry.label)}${location.hash}`, 'aria-current': entry.label === label ? 'page' : null },
+      el('a', { href: links.chapter(entry), 'aria-current': entry.label === label ? 'page' : null },
         el('span', { class: 'numeral' }, entry.label), entry.title)))));
     const counts = `${chapter.counts.agree} claims agree, ${chapter.counts.differ} differ${chapter.counts.open ? `, ${chapter.counts.open} open` : ''}`;
     const about = chapter.lecture;
     const head = el('header', { class: 'chapter-head' },
       el('p', { class: 'quiet' }, `${about.title}. ${about.speaker}, ${about.host}, ${about.date}`),
       el('p', { class: 'headline', id: 'answer', role: 'status' }, chapter.answer), el('p', { class: 'quiet' }, counts));
-    const cards = new Cards(label);
-    replace(this.node, contents, el('article', { class: 'chapter' }, head, this.stages.map((stage) => stage.node), new Card().node, cards.node, commandLine(chapter.command)));
+    const asking = live ? [new Card().node, new Cards(label).node, commandLine(chapter.command)] : commandLine(`headway web lecture ${label}`, chapter.asks);
+    replace(this.node, contents, el('article', { class: 'chapter' }, head, this.stages.map((stage) => stage.node), asking));
     for (const stage of this.stages) stage.watch();
   }
 
   redraw() { for (const stage of this.stages) stage.redraw(); }
 }
-
 
 
 // One step of the argument: its words and claims, and beside them what moves.
@@ -79,7 +78,7 @@ class Stage {
   claimLine(claim) {
     const verdict = el('span', { class: `verdict ${claim.verdict.replaceAll(' ', '-')}` }, claim.verdict);
     const figures = [claim.stated === '-' ? 'follows from the lecture' : `stated: ${claim.stated}`, claim.recomputed === '-' ? '' : `recomputed: ${claim.recomputed}`];
-    return el('li', { 'data-claim': claim.id }, el('a', { href: `/blackboard?claim=${claim.id}${location.hash}`, class: 'claim' }, el('span', { class: 'id' }, claim.id), claim.says),
+    return el('li', { 'data-claim': claim.id }, el('a', { href: links.claim(claim.id), class: 'claim' }, el('span', { class: 'id' }, claim.id), claim.says),
       el('p', { class: 'quiet' }, figures.filter(Boolean).join(' · '), ' ', verdict, claim.cause ? ` (${claim.cause})` : ''));
   }
 
@@ -104,8 +103,9 @@ class Stage {
 
   async openVerb(stage) {
     this.base = { verb: stage.verb, words: stage.words, flags: { ...stage.flags } };
+    this.begin(stage);
     const sliders = Object.entries(stage.sliders ?? {}).map(([name, stops]) => this.slider(stage.labels[name], stops, Math.max(0, stops.findIndex((stop) => stop.word === stage.flags[name])), (word) => { this.base.flags[name] = word; }));
-    replace(this.controls, sliders);
+    replace(this.controls, sliders, this.alone ? el('p', { class: 'quiet alone' }, this.alone) : null);
     await this.settle();
   }
 
@@ -134,6 +134,7 @@ class Stage {
     }
     this.chart.node.hidden = false;
     this.axis = along.name;
+    this.begin(claim);
     const id = unique('axis');
     const choice = el('select', { id }, moving.map((input) => el('option', { value: input.name }, input.label)));
     choice.value = along.name;
@@ -145,22 +146,35 @@ class Stage {
     for (const input of claim.inputs) if (input.word && input !== along) this.words[input.name] = input.word;
     const near = moving.filter((input) => input !== along && input.changes.some((figure) => along.changes.includes(figure)));
     const related = [...near.filter((input) => input.word), ...near.filter((input) => !input.word)].slice(0, SLIDERS);
-    const sliders = related.map((input) => this.slider(input.label, input.stops, input.at, (moved) => { this.words[input.name] = moved; }, input.source));
-    replace(this.controls, el('div', { class: 'field' }, el('label', { for: id }, 'Along'), choice), sliders);
+    const sliders = related.map((input) => this.slider(input.label, input.stops, input.at, (moved, isHome) => { if (isHome) delete this.words[input.name]; else this.words[input.name] = moved; }, input.source));
+    replace(this.controls, claim.isStored ? null : el('div', { class: 'field' }, el('label', { for: id }, 'Along'), choice), sliders, this.alone ? el('p', { class: 'quiet alone' }, this.alone) : null);
     this.span = `${along.name}=${along.span}`;
     await this.settle();
   }
 
+  // Of answers made ahead, those of one slider at a time: the others go back.
+  begin({ alone }) {
+    this.alone = alone; // the sentence that says so
+    this.backs = [];
+  }
+
+  // moved(word, isHome): another word of its input, or back where it stood
   slider(title, stops, at, moved, source) {
     const id = unique('slider');
     const shown = el('output', { for: id }, stops[at].text);
     const range = el('input', { type: 'range', id, min: 0, max: stops.length - 1, step: 1, value: String(at), 'aria-valuetext': stops[at].text });
     range.value = String(at);
+    const tell = () => {
+      const { text } = stops[range.valueAsNumber];
+      shown.textContent = text;
+      range.setAttribute('aria-valuetext', text);
+    };
+    const back = () => { range.value = String(at); tell(); moved(stops[at].word, true); };
+    this.backs.push(back);
     range.addEventListener('input', () => {
-      const stop = stops[range.valueAsNumber];
-      shown.textContent = stop.text;
-      range.setAttribute('aria-valuetext', stop.text);
-      moved(stop.word);
+      tell();
+      if (this.alone) for (const other of this.backs) if (other !== back) other();
+      moved(stops[range.valueAsNumber].word);
       this.parts.look();
       const question = { ...this.question(), parts: ['pictures'], picture: this.chart.picture?.name ?? '', axes: this.chart.axes };
       this.pump.push({ of: this.parts.key, question });
