@@ -4,7 +4,7 @@ import { el, replace } from './dom.js';
 const OPTIONS = { mode: 'vega-lite', ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg' };
 export const redraws = { count: 0 };
 // What draws is large, and words do not wait for it.
-const library = document.querySelector('script[src="/static/vega.js"]');
+const library = document.querySelector('script[src$="vega.js"]');
 const loaded = window.vegaEmbed ? Promise.resolve() : new Promise((resolve, reject) => {
   library.addEventListener('load', resolve);
   library.addEventListener('error', () => reject(new Error('what draws pictures could not be loaded')));
@@ -35,7 +35,13 @@ export class Chart {
     this.view = null;
   }
 
-  async show(picture) {
+  // One after the other: what was asked while a slider moved may come just before what was asked on its release.
+  show(picture) {
+    this.shown = (this.shown ?? Promise.resolve()).catch(() => {}).then(() => this.draw(picture));
+    return this.shown;
+  }
+
+  async draw(picture) {
     this.picture = picture;
     if (!(await this.swap(picture))) {
       const spec = { ...picture.spec, datasets: picture.data };
