@@ -97,7 +97,7 @@ def test_view__is_dim_where_it_belongs_to_other_inputs(page: Visit, name: str, v
 
 
 @pytest.mark.parametrize(("name", "view"), [(page["name"], view["name"]) for page in pages.document() for view in page.get("view", ())
-                                            if view.get("sliders")])  # fmt: skip
+                                            if view.get("sliders") and (view.get("live") or view.get("follow"))])  # fmt: skip
 def test_slider__undims_what_moved_with_it(page: Visit, name: str, view: str) -> None:
     window = page.open(small(name, view))
     settled(window)
