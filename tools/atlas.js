@@ -2,7 +2,7 @@
 // The atlas: filters, a table and a picture over the plans in the page. Every text is headway's; here are only choice, order and place.
 const data = JSON.parse(document.getElementById('data').textContent), $ = (id) => document.getElementById(id);
 const CHOICES = ['load', 'model', 'on', 'format'], INPUTS = [...CHOICES, 'budget', 'cost', 'holds'], STEP = 60;
-const LEFT = 58, RIGHT = 16, TOP = 22, BOTTOM = 44, LETTER = 6.6;
+const LEFT = 68, RIGHT = 16, TOP = 22, BOTTOM = 44, LETTER = 6.6;
 let WIDTH = 900, HEIGHT = 420, order = { key: 'usd_per_mtok_out', down: false }, limit = STEP, open = null, points = [], at = -1;
 
 function element(tag, text, attributes = {}, space = '') {
@@ -189,7 +189,7 @@ for (const name of CHOICES) {
 }
 $('load').append(element('option', 'all', { value: '' }));
 const asked = new URLSearchParams(location.hash.slice(1));
-for (const name of INPUTS) if (asked.has(name)) { if (name === 'holds') $(name).checked = true; else $(name).value = asked.get(name); }
+for (const name of INPUTS) if (asked.has(name)) { if (name === 'holds') $(name).checked = asked.get(name) === '1'; else $(name).value = asked.get(name); }
 if (asked.size && !asked.has('load')) $('load').value = '';
 open = data.rows.find((row) => `${row.load} ${row.model} ${row.on}` === asked.get('cell')) ?? null;
 $('filters').addEventListener('input', () => { limit = STEP; draw(); });

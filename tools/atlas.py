@@ -53,6 +53,7 @@ STYLE = """
 .atlas .edge { fill: none; stroke: var(--t1); stroke-width: 1.5; }
 .atlas th button { border: 0; padding: 0; background: none; color: inherit; font: inherit; }
 .atlas th button:hover { color: var(--accent); }
+.atlas td, .atlas th { padding-right: 0.6rem; }
 .atlas td .quiet { display: block; font-size: 0.74rem; }
 .atlas td button { padding: 0.1rem 0.5rem; text-align: left; }
 .atlas td.facts { white-space: normal; max-width: 46rem; padding: 0.6rem 0 1rem; }
