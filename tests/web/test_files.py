@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ from headway.core.errors import HeadwayError, UnknownName
 from headway.core.schema import KINDS
 from headway.report.pictures import palette
 from headway.web import board, pages, permitted
+from headway.web.drawings import drawing
 from headway.web.permitted import Refused
 from headway.web.question import UPLOADS, asked_by, flags_of, question
 from support.paths import SOURCE
@@ -124,7 +126,6 @@ def test_kinds__of_fields_are_those_that_are_known() -> None:
 
 def test_drawings__show_what_the_laws_say() -> None:
     from headway.laws.training.step import one_forward_one_backward_bubble
-    from headway.web.board import drawing
 
     stages = drawing({"name": "stages", "stages": 4, "micro_batches": 8})
     busy = sum(block["end"] - block["start"] for block in stages["blocks"]) / 4
@@ -136,6 +137,35 @@ def test_drawings__show_what_the_laws_say() -> None:
     )
     kept = [step["ordinary"] for step in drawing({"name": "activations", "layers": 8})["steps"]]
     assert kept == sorted(kept[:8]) + kept[8:] and kept[8:] == sorted(kept[8:], reverse=True) and len(kept) == 16
+
+
+@pytest.mark.parametrize("racks", [1, 2, 4])
+def test_drawing__of_an_expert_layer_sends_what_uniform_routing_sends(racks: int) -> None:
+    """Of a token's experts 1/racks are at home; 1.5 bytes a value and way, both ways, of 37.5 tokens; the network eight times slower."""
+    layer = drawing({"name": "experts", "racks": racks})
+    assert [link["crosses"] for link in layer["links"]].count(False) == 8 // racks
+    assert all(link["crosses"] == (link["rack"] > 0) and 0 <= link["chip"] < 64 for link in layer["links"])
+    assert len({(link["rack"], link["chip"]) for link in layer["links"]}) == 8
+    assert max(layer["seconds"].values()) == pytest.approx(max(1, 8 * (1 - 1 / racks)))
+    facts = {fact["name"]: fact["text"] for fact in layer["facts"]}
+    seconds = 2400 / 64 * 8 * 7168 * (1 + 2) / 900e9 * max(1, 8 * (1 - 1 / racks))
+    assert facts["an exchange, one layer"] == f"{seconds * 1e6:.3g} us"
+
+
+@pytest.mark.parametrize("stages", [1, 3, 8])
+def test_drawing__of_a_pipeline_divides_weights_and_not_the_cache(stages: int) -> None:
+    memory = drawing({"name": "memory", "stages": stages})
+    weights, cache = (kind["size"] for kind in memory["kinds"])
+    assert weights * stages == pytest.approx(1e12 / 64) and cache == pytest.approx(2400 * 100_000 * 1667 / 64)
+    assert weights + cache <= memory["most"]
+
+
+def test_drawing__of_an_avalanche_moves_halves_as_a_feistel_network_does() -> None:
+    """The right half behind a round is the left half before it; a flipped bit of the right half has moved nowhere else behind the first."""
+    rows = [row["bits"] for row in drawing({"name": "avalanche", "rounds": 16})["rows"]]
+    assert [row.count("1") for row in rows[:2]] == [1, 1] and len(rows) == 17
+    assert all(after[16:] == before[:16] for before, after in itertools.pairwise(rows))
+    assert all(8 <= row.count("1") <= 24 for row in rows[8:])  # 16 of 32, within almost three standard deviations
 
 
 def test_pages__numbers_shown_large_are_columns_of_the_answer() -> None:

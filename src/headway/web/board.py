@@ -1,6 +1,4 @@
-"""The blackboard's side of the lecture: chapters, a claim with its inputs and their sliders, flashcards and their marks; and the numbers
-of the three drawings that move: trains that leave on a clock, micro-batches that flow through stages, activations made again.
-"""
+"""The blackboard's side of the lecture: chapters, a claim with its inputs and their sliders, flashcards and their marks."""
 
 from __future__ import annotations
 
@@ -14,33 +12,21 @@ from typing import Any
 from headway.core import units
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.listing import format_value
-from headway.core.trace import record
 from headway.evidence import claims as ledger
-from headway.evidence.claims.claim import Claim, ClaimInputs, claims
+from headway.evidence.claims.claim import Claim, claims
 from headway.evidence.claims.rows import ClaimRow
-from headway.evidence.claims.training import layer_bytes
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture import inputs, quiz
 from headway.evidence.lecture.inputs import PER_MTOK, InputCase, cases, figures
-from headway.laws.queueing.departures import beat_wait_s, timetable_wait_s, train_rate
-from headway.laws.training.memory import activation_bytes_chip, reversible_bytes_chip, stream_bytes
-from headway.laws.training.step import one_forward_one_backward_bubble, wall_time_share
 from headway.report.lecture import chapter_page, law_lines
-from headway.simulation.timetable import random_timetable
-from headway.training.timeline import training
 from headway.web import pages, permitted, verb
+from headway.web.drawings import drawing
 
 POINTS = 96
 MOST_CARDS = 12
 MOST_CHANGES = 32
 SPAN = re.compile(r"[.]{2}|,")  # in a range or a list
 SEEDS = 1_000_000
-SEATS, TRAINS = 8, 24
-LOADS = (0.1, 1.2)
-MOST_STAGES, MOST_MICRO_BATCHES = 8, 32
-SCHEDULE = "1f1b"
-DRAWN_LAYERS = (2, 16)
-SEED = 7  # of the arrivals, the same for every reader
 
 
 def answer(kind: str, request: dict[str, Any]) -> Any:
@@ -225,107 +211,3 @@ def _grade(request: dict[str, Any]) -> dict[str, Any]:
     figure = quiz.derivation(card)
     lines = [] if figure is None else list(law_lines(figure, card.figure, 0, set()))
     return {"right": right, "answer": card.answer_text, "laws": lines, "claim": card.claim_id, "says": lecture.statement(card.claim_id)}
-
-
-# -- drawings -------------------------------------------------------------------------------------------------------------------
-
-
-def drawing(request: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of a drawing, with its controls and the words below it."""
-    name = request.get("name")
-    makers = {"trains": _trains, "stages": _stages, "activations": _activations}
-    if name not in makers:
-        raise UnknownName("drawing", str(name)[:40], makers, "one of " + ", ".join(makers))
-    with record():
-        return makers[name](request) | {"name": name}
-
-
-def _number(request: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
-    value = request.get(name, default)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
-        raise BadValue(name, str(value)[:40], f"a number from {low:g} to {high:g}")
-    return value
-
-
-def _control(name: str, label: str, low: float, high: float, step: float, value: float) -> dict[str, Any]:
-    return {"name": name, "label": label, "low": low, "high": high, "step": step, "value": value}
-
-
-def _fact(name: str, value: Any, unit: str) -> dict[str, str]:
-    return {"name": name, "text": format_value(float(value), unit)}
-
-
-# -- trains ---------------------------------------------------------------------------------------------------------------------
-
-
-def _trains(request: dict[str, Any]) -> dict[str, Any]:
-    """Requests drawn at random, who board the next train with a free seat, first come, first served."""
-    period, load = float(claims()["TS-05"].inputs["step_s"]), _number(request, "load", 0.8, *LOADS)
-    rate = float(train_rate(load, period, SEATS))
-    table = random_timetable(rate, period, SEATS, TRAINS, SEED)
-    trains = [
-        {"departs_s": train.time_s, "aboard": train.boarded, "left": waiting}
-        for train, waiting in zip(table.departures, table.left_behind, strict=True)
-    ]
-    requests = [{"arrives_s": entry.arrival_s, "train": round(entry.departure_s / period) - 1} for entry in table.boardings]
-    facts = [_fact("a train leaves every", period, "s"), _fact("mean wait, a seat in every train", beat_wait_s(period), "s")]
-    facts.append(
-        _fact("mean wait at this load", timetable_wait_s(rate, period, SEATS), "s")
-        if load < 1
-        else {"name": "mean wait", "text": "grows without end"}
-    )
-    return {
-        "title": "Trains leave on the clock, full or not", "period_s": period, "seats": SEATS, "trains": trains, "requests": requests,
-        "facts": facts, "controls": [_control("load", "Load: seats asked for over seats", *LOADS, 0.05, load)],
-    }  # fmt: skip
-
-
-# -- stages ---------------------------------------------------------------------------------------------------------------------
-
-
-def _stages(request: dict[str, Any]) -> dict[str, Any]:
-    """One forward, one backward: every micro-batch through every stage, a backward as long as two forwards."""
-    stages = int(_number(request, "stages", 4, 2, MOST_STAGES))
-    count = int(_number(request, "micro_batches", 8, 1, MOST_MICRO_BATCHES))
-    spans = training(SCHEDULE, stages, count, 1.0, 1.0, 1.0)
-    blocks = [
-        {"stage": span.stage, "micro_batch": span.micro_batch, "back": span.kind == "B", "start": span.start, "end": span.end}
-        for span in spans
-    ]
-    bubble = one_forward_one_backward_bubble(stages, count)
-    controls = [
-        _control("stages", "Stages", 2, MOST_STAGES, 1, stages),
-        _control("micro_batches", "Micro-batches", 1, MOST_MICRO_BATCHES, 1, count),
-    ]
-    facts = [
-        _fact("idle over busy time: (stages - 1) / micro-batches", bubble, ""),
-        _fact("idle share of the step: (stages - 1) / (micro-batches + stages - 1)", wall_time_share(bubble), ""),
-    ]
-    end = max(block["end"] for block in blocks)
-    title = "Micro-batches flow through the stages; the white is the bubble"
-    return {"title": title, "stages": stages, "blocks": blocks, "end": end, "facts": facts, "controls": controls}
-
-
-# -- activations ----------------------------------------------------------------------------------------------------------------
-
-
-def _activations(request: dict[str, Any]) -> dict[str, Any]:
-    """Layers forward and back: what ordinary training keeps, and what a reversible network keeps and makes again."""
-    layers, case = int(_number(request, "layers", 8, *DRAWN_LAYERS)), ClaimInputs(**claims()["CR-03"].inputs)
-    layer, streams = layer_bytes(case), stream_bytes(case.width * case.hidden)
-    ordinary = [float(activation_bytes_chip(layer, case.none, case.tokens, count * case.copies)) for count in range(layers + 1)]
-    reversible = float(reversible_bytes_chip(streams, layer, case.tokens, case.copies))
-    forward = [{"layer": place, "back": False, "kept": place + 1} for place in range(layers)]
-    backward = [{"layer": place, "back": True, "kept": place} for place in reversed(range(layers))]
-    sizes = [{"ordinary": ordinary[step["kept"]], "reversible": reversible} for step in (*forward, *backward)]
-    texts = [{name: format_value(size, "byte") for name, size in step.items()} for step in sizes]
-    facts = [
-        _fact("kept at most, ordinary", ordinary[layers], "byte"),
-        _fact("kept, reversible", reversible, "byte"),
-        _fact("tokens", case.tokens, "token"),
-    ]
-    return {
-        "title": "Activations kept, or made again on the way back", "layers": layers, "most": max(ordinary[layers], reversible),
-        "steps": [place | step | {"text": text} for place, step, text in zip((*forward, *backward), sizes, texts, strict=True)],
-        "facts": facts, "controls": [_control("layers", "Layers", *DRAWN_LAYERS, 1, layers)],
-    }  # fmt: skip
