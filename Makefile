@@ -52,7 +52,7 @@ sheets: .venv/dev
 pictures: .venv/dev
 	$(BIN)/python bench/draw_pictures.py > /dev/null
 
-# Builds the site of the docs into build/site/, which a browser opens from its folder (offline, search included); checks every link; a minute.
+# Builds the site of the docs into build/site/, which a browser opens from its folder (offline, search included); checks every link; minutes, most of them for the lecture with sliders.
 site: .venv/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python tools/handbook
