@@ -111,7 +111,7 @@ def _describe(table: Rows, all_rows: Sequence[Mapping[str, Any]], cases: Sequenc
     apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in all_rows}) > 1)]
     visible_groups, all_groups = _groups(rows, apart), _groups(all_rows, apart)  # choices are among all tiers, also those filtered out
     groups = [all_groups[key] for key in visible_groups]
-    cheapest = [clause for group in groups if (clause := _cheapest(group, apart))]
+    cheapest = _cheapest(groups, apart)
     about = "" if {"model", "system"} & set(apart) else f" of {rows[0]['model']} on {rows[0]['system']}"
     again = [cell("hold", group[0]) for group in groups if _recomputed(group)]
     recompute = f"; computing again is cheaper for {' and '.join(dict.fromkeys(again))}" if again else ""
@@ -130,14 +130,16 @@ def _recomputed(group: Sequence[Mapping[str, Any]]) -> bool:
     return not any(STORE in (row["chosen_by"] or "").split(", ") for row in group)
 
 
-def _cheapest(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
-    """Clause on the tier that costs least for a hold; empty where none is chosen."""
-    by_criterion = {name: row for row in group for name in (row["chosen_by"] or "").split(", ")}
-    row = by_criterion.get(WEAR) or by_criterion.get(MONEY)
-    if row is None:
-        return ""
-    of = "".join(f" {key} {cell(key, row)}" for key in apart)
-    return f"in {row['tier']} for {cell('hold', row)}{of}"
+def _cheapest(groups: Sequence[Sequence[Mapping[str, Any]]], apart: Sequence[str]) -> list[str]:
+    """Clauses on the tiers that cost least, each for a hold or up to one."""
+
+    def choice(group: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+        by_criterion = {name: row for row in group for name in (row["chosen_by"] or "").split(", ")}
+        row = by_criterion.get(WEAR) or by_criterion.get(MONEY)
+        return ("", "") if row is None else (row["tier"], "".join(f" {key} {cell(key, row)}" for key in apart))
+
+    runs = [(tier, of, [cell("hold", group[0]) for group in run]) for (tier, of), run in itertools.groupby(groups, choice)]
+    return [f"in {tier} {'up to' if len(holds) > 1 else 'for'} {holds[-1]}{of}" for tier, of, holds in runs if tier]
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:

@@ -191,7 +191,10 @@ def pictures(plan: LayoutPlan) -> dict[str, Any]:
         case = curves.of_row(query.model, query.system, row, query.assumptions)
         return layout_pictures.batch(case, row, about, view, float(row["batch"]))
 
-    return {"frontier": frontier, "memory": memory, "tornado": tornado, "batch": batch}
+    drawings = {"frontier": frontier, "memory": memory, "tornado": tornado, "batch": batch}
+    if len(words.on_frontier(plan.table)) < 2:  # one point is no line
+        del drawings["frontier"]
+    return drawings
 
 
 # -- at a load ------------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import BadValue
@@ -217,10 +217,14 @@ MARKS = {"best": ("the plan", "compute", "circle"), "together": ("one pool", "we
 DECADE = 12  # times from the least to the largest cost, from which they stand on a logarithmic axis
 
 
+def on_frontier(rows: Iterable[Row]) -> list[Row]:
+    """Rows that the picture of the frontier shows, with their places."""
+    return [{**row, "place": place} for place, row in enumerate(rows) if row["kind"] in ("frontier", *MARKS) and row.get("tok_per_s_user")]
+
+
 def frontier(rows: Sequence[Row], tpot: float | None, view: View) -> Picture:
     """Speed of one user against throughput per chip and against cost: the frontier, the plan, the limit, the user's own layout."""
-    marked = ("frontier", *MARKS)
-    points = [{**row, "place": place} for place, row in enumerate(rows) if row["kind"] in marked and row.get("tok_per_s_user")]
+    points = on_frontier(rows)
     if not points:
         raise BadValue("--plot", "no layout that fits", "a plan with a layout")
     quantities = [quantity for quantity in QUANTITIES if any(row.get(quantity[0]) is not None for row in points)]

@@ -210,7 +210,7 @@ UNITS = {"over_training": "x", "rule_regret": "share"}  # on an axis
 NAMES = {
     "active": "active parameters",
     "over_training": "tokens over Chinchilla's",
-    "rule_regret": "extra cost of the rule training = serving",
+    "rule_regret": "extra cost of the simple rule",
     "served_exact": "tokens served that it is right for",
     "effective_over_active": "equal dense over active parameters",
 }
@@ -260,10 +260,10 @@ def pictures(request: ScalingQuestion) -> dict[str, PictureOf]:
                                     texts=[_ranged(row, key) for row in known], columns=len(keys), heading=words[:1].upper() + words[1:],
                                     tones=["compute", *["rest"] * (len(known) - 1)], unit=UNITS.get(key) or columns.unit(key)))  # fmt: skip
             ends = [_value_text(end(row[key] for row in known), key) for end in (min, max)]
-            findings.append(f"{words} from {' to '.join(ends)}" if ends[0] != ends[1] else f"{words} {ends[0]}")
+            findings.append(f"{words} {' to '.join(dict.fromkeys(ends))}")
         caption = "In colour the law that answers, its line the 90 % interval from the errors of its coefficients; in grey other laws."
-        return frame.compose(view, [panels], title=f"By law, {', '.join(findings)}", subtitle=f"{_subject(next(iter(rows)))}{about}",
-                             caption=caption)  # fmt: skip
+        title = f"The laws differ: {'; '.join(findings)}"
+        return frame.compose(view, [panels], title=title, subtitle=f"{_subject(next(iter(rows)))}{about}", caption=caption)
 
     return {"overtraining": over, "laws": laws} if request.mode == "life" and not request.varied else {"laws": laws}
 

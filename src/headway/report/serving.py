@@ -48,7 +48,7 @@ STEP_VIEW = ("step_s", "step_floor_s", "step_lo_s~step_hi_s", *TTFT, "tok_per_s_
 TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s~tpot_hi_s")
 REQUEST_VIEW = (*TTFT, *TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "transfer_s", "draft_s")
-PART_NAMES = {"draft_s": "drafting"}
+PART_NAMES = {"draft_s": "drafting", "kv_s": "KV cache"}
 WHAT = ("model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "rate", "batch", "context", "prompt",
         "output")  # fmt: skip
 TEXTS = ("model", "system", "weights", "kv", "compute", "overlap", "price_metric")
@@ -122,7 +122,8 @@ def binds(row: Mapping[str, Any]) -> str:
     step_parts = ", ".join(f"{PART_NAMES.get(key, key.removesuffix('_s'))} {value(row, key)}" for size, key in parts if size)
     of_step = "a step, if it fitted, would be" if row["bound"] == "capacity" else "a step is"
     memory = f"weights {value(row, 'weights_bytes_chip')} and KV cache {value(row, 'kv_bytes_chip')}"
-    return f"{row['bound']}; {of_step} {step_parts}; the fullest chip holds {memory} of {value(row, 'hbm_bytes_chip')} usable."
+    name = PART_NAMES.get(row["bound"] + "_s", row["bound"])
+    return f"{name}; {of_step} {step_parts}; the fullest chip holds {memory} of {value(row, 'hbm_bytes_chip')} usable."
 
 
 def drafting(row: Mapping[str, Any]) -> list[str]:

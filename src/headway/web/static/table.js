@@ -26,7 +26,7 @@ export function wide(name, content) {
   };
   const look = () => {
     const heads = [...region.querySelectorAll('thead th')];
-    const box = region.getBoundingClientRect();
+    const at = region.getBoundingClientRect(), box = new DOMRect(at.left, at.top, region.clientWidth, region.clientHeight); // without a scroll bar
     const isCut = region.scrollWidth - region.clientWidth > 1;
     region.classList.toggle('cut', isCut && heads[0].offsetWidth < HELD * box.width);
     says.hidden = !isCut;
