@@ -166,6 +166,9 @@ def test_keyboard__goes_through_all_in_order_and_is_seen(browser: Any, address: 
     window = Visit(browser, address, viewport={"width": width, "height": 900})
     page = opened(window, path)
     page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
+    if "claim=" in path:  # it opens at the claim, and so do its stops: from its top all of them must come in order
+        page.locator("a").first.focus()
+        page.keyboard.press("Shift+Tab")
     stops = []
     for _ in range(MOST_STOPS):
         page.keyboard.press("Tab")
