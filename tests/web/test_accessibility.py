@@ -112,6 +112,22 @@ def test_page__reads_well_aloud_and_stands_out_from_its_paper(visit: Visit, path
     check_rules(page)
 
 
+@pytest.mark.parametrize("claim", ["RB-08", "RB-10"])
+@pytest.mark.parametrize("width", [360, 1600])
+def test_claim__opens_every_fold_in_silence(browser: Any, address: str, claim: str, width: int) -> None:
+    window = Visit(browser, address, viewport={"width": width, "height": 900})
+    page = opened(window, f"/blackboard?claim={claim}")
+    page.locator(".claim-detail details").first.wait_for()
+    folds = page.locator("details:not([open]) > summary")
+    while folds.count():
+        folds.first.click()
+        page.wait_for_timeout(200)
+    inputs = page.get_by_role("region", name=f"Inputs of {claim}")
+    assert inputs.get_by_role("columnheader").count() == 3
+    assert window.said == []
+    window.close()
+
+
 def check_rules(page: Any) -> None:
     """No rule of axe-core is broken; those that it leaves to an eye are not counted."""
     package = pytest.importorskip("axe_playwright_python", reason="axe-core is not installed")

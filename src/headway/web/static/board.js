@@ -8,6 +8,7 @@ import { folded, table, wide } from './table.js';
 import { number } from './tree.js';
 
 const SLIDERS = 6;
+const INPUTS = [{ name: 'input' }, { name: 'value', number: true }, { name: 'where it is from' }]; // columns of a claim's
 
 export class Blackboard {
   constructor(pushed) {
@@ -257,7 +258,7 @@ class Stage {
       claim.note ? el('p', {}, claim.note) : null,
       claim.laws.length ? el('details', {}, el('summary', {}, 'The laws behind it'), el('pre', { tabindex: 0 }, claim.laws.join('\n'))) : null,
       claim.inputs.length ? el('details', {}, el('summary', {}, 'Inputs and where they are from'), wide(`Inputs of ${claim.id}`,
-        el('table', {}, el('tbody', {}, claim.inputs.map((input) => el('tr', {}, el('th', { scope: 'row' }, input.label), el('td', { class: 'digits' }, input.text), el('td', { class: 'quiet' }, input.source))))))) : null);
+        table(INPUTS, claim.inputs.map(({ label, text, source }) => [{ text: label }, { text }, { text: source }])))) : null);
   }
 }
 
