@@ -7,7 +7,7 @@ many chips, only the Pareto-optimal layouts in rate, time and link time are pair
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -50,11 +50,11 @@ class Pool:
     time: Any  # TTFT without KV transfer, or TPOT
     room: Any  # prompts at once of a replica, or the most answers at once
     link: Any  # link time of one prompt's KV cache
+    beginning: Any  # share of a user's requests whose prompts begin with those of all others; own runs may tell it apart by layout
 
     def take(self, keep: np.ndarray) -> Pool:
-        """The candidates at the indices `keep`."""
-        names = ("row", "batch", "chips", "request", "time", "room", "link")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+        """The candidates at the indices `keep`, in every column."""
+        return replace(self, **{item.name: getattr(self, item.name)[keep] for item in fields(self) if item.name != "candidates"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ def _prefill_side(w: Candidates, goal: Goal) -> Pool:
     good = fits(w, batch)
     if goal.slo.ttft is not None:
         good = good & (time + link <= goal.slo.ttft)
-    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), time, lanes, link)
+    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), time, lanes, link, w.server.scheduling.first_round_share)
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))))
 
 
@@ -158,17 +158,16 @@ def _decode_sides(w: Candidates, most: Number, tpot_limits: Sequence[Second], go
         yield _undominated(side.take(np.flatnonzero(good[:, at])))
 
 
-def _side(w: Candidates, batch: Number, request: Second, time: Second, room: Number, link: Second) -> Pool:
-    values = (batch, w.compiled.chips, request, time, room, link)
-    flat = (np.broadcast_to(value, (w.count, 1))[:, 0] for value in values)
-    names = ("batch", "chips", "request", "time", "room", "link")
-    return Pool(candidates=w, row=np.arange(w.count), **dict(zip(names, flat, strict=True)))
+def _side(w: Candidates, batch: Number, request: Second, time: Second, room: Number, link: Second, beginning: Number = 0) -> Pool:
+    columns = dict(batch=batch, chips=w.compiled.chips, request=request, time=time, room=room, link=link, beginning=beginning)
+    flat = {name: np.broadcast_to(value, (w.count, 1))[:, 0] for name, value in columns.items()}
+    return Pool(candidates=w, row=np.arange(w.count), **flat)
 
 
 def _undominated(side: Pool) -> Pool:
-    """The candidates of a pool that are Pareto-optimal among equal chips in rate, link time, time, and places to work in at once."""
-    keys, front = np.stack([side.request, side.link, side.time, -side.room], axis=1), []
-    order = np.lexsort((-side.room, side.time, side.link, side.request, side.chips))
+    """The candidates of a pool that are Pareto-optimal among equal chips in rate, link time, time, places to work in, and beginnings."""
+    keys, front = np.stack([side.request, side.link, side.time, -side.room, side.beginning], axis=1), []
+    order = np.lexsort((*keys.T[::-1], side.chips))
     for _, at in _runs(side.chips[order], order):
         run_keys = keys[at]
         below = (run_keys[:, None, :] <= run_keys[None, :, :]).all(axis=2)  # i no worse than j
@@ -227,11 +226,10 @@ def _demand(first: Pool, second: Pool, goal: Goal) -> Demand:
     answer = (first.candidates.case.load.output / ONE_TOKEN - 1) * second.time
     in_time = np.inf if goal.slo.ttft is None else goal.slo.ttft
     ended = np.inf if goal.slo.e2e is None else goal.slo.e2e - answer
-    beginning = first.candidates.server.scheduling.first_round_share
     return Demand(
         prefill=first.request, lanes=first.room, decode=second.request, batch=second.batch, seats=second.room,
         first=first.time + laws.transfer_s(first.link, second.link), most=np.minimum(in_time, ended) + 0 * answer, answer=answer,
-        beginning=beginning, users=0 if goal.users is None else goal.users * beginning,
+        beginning=first.beginning, users=0 if goal.users is None else goal.users * first.beginning,
     )  # fmt: skip
 
 
