@@ -178,7 +178,7 @@ def pictures(plan: LayoutPlan) -> dict[str, Any]:
         return words.frontier(list(rows), None if tpot is None else float(tpot), view)
 
     def memory(rows: Rows, view: View) -> Picture:
-        points = [row for row in rows if row["kind"] in ("best", "current")]
+        points = [row for row in words.points_of(list(rows)) if row["kind"] in ("best", "nearest", "current")]
         names = [f"{row['kind']}: {serving.layout(row)}, batch {row['batch']:,.0f}" for row in points]
         return layout_pictures.memory(points, names, view, subject(points[0]))
 

@@ -36,13 +36,24 @@ def describe(rows: Any, plan: Any, changes: Sequence[output.Help] = ()) -> outpu
     """Summary: the sentence, the table of layouts, what binds and what would help most; `changes` are those of the user's own layout."""
     plain = rows.rows()
     first = next((row for row in plain if row["kind"] == "best"), plain[0])
-    points = [row | {"layout": layout(row)} for row in plain if row["kind"] != "elasticity"]
+    points = points_of(plain)
     view = [key for key in ROWS if key in ("kind", "layout", "batch") or len({row.get(key) for row in points}) > 1]
     return output.Summary(
         answer(first, plan), [*view, *FIGURES, "bound", "why"], people=Listing(points), binds=serving.binds(first),
         helps=[*changes] or helps(plan), first=FIRST,
         remarks=[*remarks(first, plan), *current(plain), *serving.at_risk(plain), serving.DEFINED],
     )  # fmt: skip
+
+
+def is_nearest(row: Row) -> bool:
+    """Whether a row stands where the best would, of a plan that no layout answers: the nearest, with why it falls short."""
+    return row["kind"] == "best" and bool(row.get("why"))
+
+
+def points_of(rows: Sequence[Row]) -> list[Row]:
+    """Layouts of a plan for people: each in words, and the best by its name only where it is an answer."""
+    points = [{**row, "layout": layout(row)} for row in rows if row["kind"] != "elasticity"]
+    return [{**row, "kind": "nearest"} if is_nearest(row) else row for row in points]
 
 
 # -- the sentence ---------------------------------------------------------------------------------------------------------------
@@ -261,6 +272,7 @@ def _frontier_plot(rows: Sequence[Row], key: str, heading: str, unit: str, tpot:
                               plot.Series(rows=steps, meaning="whole", steps="step-before", dots=28, data="front")]  # fmt: skip
     for kind, (name, meaning, shape) in MARKS.items():
         for row in [row for row in rows if row["kind"] == kind][:1]:
+            name = "the nearest" if is_nearest(row) else name
             text = f"{name}: batch {row['batch']:,.0f}, {format_value(row[key], unit)}"
             parts.append(plot.Point(x=row["tok_per_s_user"], y=row[key], text=text, meaning=meaning, shape=shape, size=120, data=kind,
                                     tip=f"{name}: {_tip(row)}", row=row["place"]))  # fmt: skip

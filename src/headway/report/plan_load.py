@@ -103,7 +103,7 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
     """Summary: nodes, cost and the nearest limit; layouts; what was simulated; `changes` are those of the user's own layout."""
     plain = rows.rows()
     first = next((row for row in plain if row["kind"] == "best"), plain[0])
-    points = [row | {"layout": words.layout(row)} for row in plain if row["kind"] != "elasticity"]
+    points = words.points_of(plain)
     simulated = [key for key in first if key.startswith(("p50_", "p90_", "p95_", "p99_", "mean_"))]
     drafts = ["draft_tokens"] if len({row.get("draft_tokens") for row in points}) > 1 else []
     view = [*COLUMNS, *drafts, *simulated, "confidence", "usd_per_mtok_out", "usd_per_hour", "usd_per_month", "bound", "why"]
@@ -253,6 +253,7 @@ def ladder(rows: Sequence[Row], confidence: float, view: View) -> Picture:
     if len(rungs) < 2:
         raise BadValue("--plot", "ladder", "a plan whose number of nodes or cards is free, with limits, checked by simulation")
     best = next(row for row in rows if row["kind"] == "best")
+    name = "the nearest" if words.is_nearest(best) else "the plan"
 
     def chance(row: Row) -> str:
         """In whole percent, but never rounded up to the one asked for."""
@@ -265,7 +266,7 @@ def ladder(rows: Sequence[Row], confidence: float, view: View) -> Picture:
     parts: list[plot.Part] = [
         plot.Series(rows=points, meaning="whole", width=1, dots=55, data="rungs"),
         plot.RuleLines(y=[100 * confidence], text=f"asked for: {confidence:.0%}", data="confidence"),
-        plot.Point(x=float(best["chips"]), y=100 * best["confidence"], text=f"the plan: {chance(best)}{_month(best)}",
+        plot.Point(x=float(best["chips"]), y=100 * best["confidence"], text=f"{name}: {chance(best)}{_month(best)}",
                    meaning="compute", size=130, data="plan"),
     ]  # fmt: skip
     parts += [plot.Note(x=float(row["chips"]), y=100 * row["confidence"], most=40.0,

@@ -43,7 +43,7 @@ def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     if "answer" in question.parts:
         answer |= {"answer": result.answer, "follow": follow(question, result), "uses": uses(question, result)}
     if "figures" in question.parts:
-        answer["figures"] = figures(result, question.is_moving)
+        answer |= {"figures": figures(result, question.is_moving), "whose": whose(result)}
     if "table" in question.parts:
         answer["table"] = table(result, MOST_SENT_ROWS if "html" in question.parts else MOST_ROWS)
     if "pictures" in question.parts:
@@ -110,6 +110,13 @@ def figures(result: Result, is_moving: bool = False) -> list[dict[str, Any]]:
             for key in numbers
         ]
     return []
+
+
+def whose(result: Result) -> str:
+    """Whose the numbers are where no layout is the answer: the nearest, and how it falls short."""
+    row = clean(next(iter(result._answer.rows), {}))
+    near = f"The numbers are of the nearest layout on {row.get('system')}, which falls short: {row.get('why')}."
+    return near if row.get("kind") and row.get("why") else ""
 
 
 def explains(result: Result, key: str) -> bool:

@@ -24,7 +24,7 @@ export class Keep {
 
   show() {
     replace(this.node, this.answers.map((answer) => el('section', { class: 'kept-answer', 'aria-label': 'An answer that was kept' },
-      el('p', { class: 'kept-headline' }, answer.answer),
+      el('p', { class: 'kept-headline' }, answer.answer), answer.whose ? el('p', { class: 'quiet' }, answer.whose) : null,
       el('dl', {}, answer.figures.flatMap((figure) => [el('dt', {}, figure.label), el('dd', {}, figure.text)])),
       commandLine(answer.command, 'Of this question'),
       el('button', { type: 'button', onclick: () => this.set(this.answers.filter((other) => other !== answer)) }, 'Let it go'))));

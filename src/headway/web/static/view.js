@@ -235,7 +235,7 @@ export class View {
     replace(this.command, commandLine(answer.command));
     if (answer.file) keep(answer.file, answer.answer.split(':')[0]);
     replace(this.rest, this.uses(answer), this.binds(answer), this.helps(answer), this.launch(answer), this.table(answer, asked), this.notes(answer), this.exports(question, Boolean(answer.pictures?.length)));
-    this.keep.last = { answer: answer.answer, figures: this.chosenFigures(answer).map((figure) => ({ label: nameOf(figure), text: figure.text })), command: answer.command };
+    this.keep.last = { answer: answer.answer, whose: answer.whose, figures: this.chosenFigures(answer).map((figure) => ({ label: nameOf(figure), text: figure.text })), command: answer.command };
     this.keep.offer.hidden = false;
     this.parts.show(of, this.headline, this.figures, this.keep.offer, this.command, this.rest);
     if (answer.pictures) await this.showPictures(answer, of, isLast);
@@ -244,7 +244,7 @@ export class View {
   showFigures(answer, asked) {
     const wanted = this.chosenFigures(answer);
     for (const figure of wanted) if ('explains' in figure) this.trees.set(figure.key, figure.explains);
-    replace(this.figures, wanted.map((figure) => el('div', { class: 'number-card' },
+    replace(this.figures, answer.whose ? el('p', { class: 'quiet' }, answer.whose) : null, wanted.map((figure) => el('div', { class: 'number-card' },
       !asked || this.trees.get(figure.key) === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
       el('span', { title: figure.doc }, nameOf(figure)))));
   }

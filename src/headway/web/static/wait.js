@@ -26,6 +26,6 @@ export function earlier(page, view, key) {
   } catch { return null; } // a private window
 }
 
-export function keepEarlier(page, view, key, { answer, figures }) {
-  try { localStorage.setItem(place(page, view), JSON.stringify({ key, answer, figures })); } catch { /* a private window */ }
+export function keepEarlier(page, view, key, { answer, figures, whose }) {
+  try { localStorage.setItem(place(page, view), JSON.stringify({ key, answer, figures, whose })); } catch { /* a private window */ }
 }
