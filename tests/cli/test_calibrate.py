@@ -90,6 +90,13 @@ def test_first_line__is_the_answer_of_at_most_thirty_words(tmp_path: Path, cli: 
     assert len(first.split()) <= 30
 
 
+def test_first_line__names_the_factor_on_ttft_alone_which_is_not_the_change_of_ttft(cli: Cli) -> None:
+    answer = cli.json("calibrate", ROOT / "tests/contract/golden/inputs/vllm_serve.json", "--on", "8xh100-sxm", "--tp", 8)
+    (row,), first = answer["rows"], answer["answer"]
+    assert f"a factor on TTFT alone makes its prediction {row['first_factor']:.3g} times as long" in first and len(first.split()) <= 30
+    assert row["ttft_ratio"] / row["ttft_ratio_by_runs"] > 1.03 * row["first_factor"], "the other factors lengthen it too"
+
+
 def test_several_deployments__have_a_row_and_a_section_each(tmp_path: Path, cli: Cli) -> None:
     other = run(GOOD, id="other", n_chips="4", tp="4", tpot_ms="40")
     file = table(tmp_path, [GOOD, run(GOOD, id="b", tpot_ms="31"), other])

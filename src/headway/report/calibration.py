@@ -21,7 +21,8 @@ FACTORS = {  # of a deployment, for the table and the first sentence
     "step": ("step", "the step takes {} times as long"), "fixed": ("fixed costs", "fixed costs are {} times as long"),
     "host": ("host's launches", "the host's launches take {} times as long"),
     "start": ("start of a run", "{} times as many requests come at once at the start"),
-    "first": ("TTFT beyond these", "TTFT is {} times as long"), "memory": ("memory of a chip", "its memory is {} times as much"),
+    "first": ("TTFT beyond these", "a factor on TTFT alone makes its prediction {} times as long"),
+    "memory": ("memory of a chip", "its memory is {} times as much"),
 }  # fmt: skip
 ABOUT = "measured over predicted, and half of the 90 % interval; of a factor its value"
 MOST_NAMED = 10  # runs that a note names

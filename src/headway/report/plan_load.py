@@ -21,6 +21,7 @@ from headway.report.words import Row, number_of, sentence, subject
 from headway.serving.plan.candidates import rented_together
 from headway.simulation.check.check import SUREST
 from headway.simulation.check.plan_at_load import candidate_of, facts_of
+from headway.simulation.traffic.distributions import Constant
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from headway.simulation.check.latencies import LimitStatus
     from headway.simulation.check.plan_at_load import CheckedPlan
 
+HALF = 50  # a percentile up to which it may lie below the mean of the same sample
 MULTIPLES = re.compile(r"^(\d+x)+")  # 2x16xh100-sxm: two of 16 chips each
 FIRST = ("kind", "system", "nodes", "layout", "utilisation", "p95_ttft_s", "p95_tpot_s", "confidence", "usd_per_month")
 COLUMNS = ("kind", "system", "nodes", "layout", "kv", "utilisation", "concurrency", "ttft_s", "tpot_s")
@@ -114,6 +116,7 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         played = number_of(checked.tried, "layout")
         remarks += chances(checked)
         remarks.append(f"simulated {result.requests:,} requests{short}: {limits or 'stable'}; {played} played")
+        remarks += _below_the_mean(first, checked, result)
     elif not checked.plan.fails:
         remarks.append("not simulated: limits hold for expected means alone")
     if spare:
@@ -124,6 +127,27 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first), helps=changes, first=FIRST,
         remarks=[*remarks, *serving.drafting(first), *serving.load_costs(first), *words.current(plain), serving.DEFINED],
     )  # fmt: skip
+
+
+def _below_the_mean(row: Row, checked: CheckedPlan, result: CheckedCandidate) -> list[str]:
+    """Of a simulated percentile below the laws' mean of the row: the mean of what was simulated, and why the two differ."""
+    means = {latency.quantity: latency.mean.value for latency in result.latencies}
+    marching, scatter = "", checked.plan.best.case.assumptions.length_cv
+    if checked.goal.offered.users > 1 and isinstance(checked.goal.offered.output, Constant) and scatter:
+        marching = f", for lengths that scatter (--length-cv {scatter:g}): answers of one length, as simulated, let users march in step"
+    notes = list[str]()
+    for status in result.statuses:
+        limit, expected = status.limit, row.get(f"{status.limit.quantity}_s")
+        if (limit.percent or 0) <= HALF or limit.quantity not in means or status.simulated is None or expected is None:
+            continue
+        if status.simulated.value < expected:
+            simulated, mean, law = (format_value(value, "s") for value in (status.simulated.value, means[limit.quantity], expected))
+            name = limit.quantity.upper()
+            notes.append(
+                f"{limit.words} {simulated} is below {name} {law} as it is another measure: of simulated requests, whose mean is {mean}; "
+                f"{name} is the laws' mean{marching}"
+            )
+    return notes
 
 
 def chances(checked: CheckedPlan) -> list[str]:
