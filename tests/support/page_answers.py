@@ -59,7 +59,8 @@ def cut(text: str) -> str:
     after = next((at for at, line in enumerate(lines) if at >= end and re.match(rf"note: | +{CUT_HELPS + 1}\. ", line)), len(lines))
     advice = [line for line in lines[end:after] if not line.startswith("...")]
     starts = [*(at for at in range(rule + 1, end) if not lines[at].startswith(" ")), end]  # a long cell takes several lines
-    left_out = f"... {max(len(starts) - 1 - CUT_ROWS, 0)} more rows, and notes"
+    beyond = max(len(starts) - 1 - CUT_ROWS, 0)
+    left_out = f"... {beyond} more rows, and notes" if beyond else "... and notes"
     return "\n".join([*lines[: starts[: CUT_ROWS + 1][-1]], *advice, left_out]) + "\n"
 
 
