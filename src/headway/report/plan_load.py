@@ -116,7 +116,7 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
         played = number_of(checked.tried, "layout")
         remarks += chances(checked)
         remarks.append(f"simulated {result.requests:,} requests{short}: {limits or 'stable'}; {played} played")
-        remarks += _below_the_mean(first, checked, result)
+        remarks += other_measures(first, checked, result)
     elif not checked.plan.fails:
         remarks.append("not simulated: limits hold for expected means alone")
     if spare:
@@ -129,23 +129,20 @@ def describe(rows: Table, checked: CheckedPlan, sized: CheckedPlan | None = None
     )  # fmt: skip
 
 
-def _below_the_mean(row: Row, checked: CheckedPlan, result: CheckedCandidate) -> list[str]:
-    """Of a simulated percentile below the laws' mean of the row: the mean of what was simulated, and why the two differ."""
-    means = {latency.quantity: latency.mean.value for latency in result.latencies}
-    marching, scatter = "", checked.plan.best.case.assumptions.length_cv
-    if checked.goal.offered.users > 1 and isinstance(checked.goal.offered.output, Constant) and scatter:
+def other_measures(row: Row, checked: CheckedPlan, result: CheckedCandidate) -> list[str]:
+    """Of each simulated percentile below the laws' mean of the row: the mean of what was simulated, and why the two differ."""
+    means, offered = {latency.quantity: latency.mean.value for latency in result.latencies}, checked.goal.offered
+    scatter, marching, notes = checked.plan.best.case.assumptions.length_cv, "", list[str]()
+    if offered.users > 1 and isinstance(offered.output, Constant) and scatter:
         marching = f", for lengths that scatter (--length-cv {scatter:g}): answers of one length, as simulated, let users march in step"
-    notes = list[str]()
     for status in result.statuses:
-        limit, expected = status.limit, row.get(f"{status.limit.quantity}_s")
-        if (limit.percent or 0) <= HALF or limit.quantity not in means or status.simulated is None or expected is None:
-            continue
-        if status.simulated.value < expected:
-            simulated, mean, law = (format_value(value, "s") for value in (status.simulated.value, means[limit.quantity], expected))
-            name = limit.quantity.upper()
+        limit, of = status.limit, status.limit.quantity
+        law, simulated = row.get(f"{of}_s"), status.simulated
+        if law and simulated and of in means and (limit.percent or 0) > HALF and simulated.value < law:
+            value, mean, law = (format_value(time, "s") for time in (simulated.value, means[of], law))
             notes.append(
-                f"{limit.words} {simulated} is below {name} {law} as it is another measure: of simulated requests, whose mean is {mean}; "
-                f"{name} is the laws' mean{marching}"
+                f"{limit.words} {value} is below {of.upper()} {law} as it is another measure: of simulated requests, whose mean is {mean}; "
+                f"{of.upper()} is the laws' mean{marching}"
             )
     return notes
 

@@ -229,7 +229,7 @@ def _demand(first: Pool, second: Pool, goal: Goal) -> Demand:
     return Demand(
         prefill=first.request, lanes=first.room, decode=second.request, batch=second.batch, seats=second.room,
         first=first.time + laws.transfer_s(first.link, second.link), most=np.minimum(in_time, ended) + 0 * answer, answer=answer,
-        beginning=first.beginning, users=0 if goal.users is None else goal.users * first.beginning,
+        beginning=first.beginning, users=(goal.users or 0) * first.beginning,
     )  # fmt: skip
 
 
