@@ -142,3 +142,24 @@ def test_one_click_carries_runs_into_a_plan(visit: Visit) -> None:
     page.get_by_label("Benchmark files").set_input_files(str(INPUTS / "one_user.json"))
     page.get_by_role("button", name="Leave out one_user.json").click()
     assert page.locator("#answer").text_content().startswith("Drop one to three results")
+
+
+@pytest.mark.slow  # a browser
+def test_file_and_fields_go_along_to_the_other_view_of_results(visit: Visit) -> None:
+    page = visit.open("/runs?view=score")
+    page.get_by_label("Machine", exact=True).fill("16xh100-sxm")
+    page.get_by_label("Weights", exact=True).fill("fp8")
+    page.keyboard.press("Tab")
+    field = page.locator("input[type=file]")
+    field.set_input_files(str(INPUTS / "one_user.json"))
+    names = "(field) => [...field.files].map((file) => file.name)"
+    page.locator(".files li", has_text="one_user.json").wait_for()
+    assert field.evaluate(names) == ["one_user.json"]
+    page.get_by_role("link", name="Before and after").click()
+    page.locator("h1", has_text="Own runs").wait_for()
+    page.locator(".drop", has_text="Benchmark files").locator(".files li", has_text="one_user.json").wait_for()
+    shown = [page.get_by_label(label, exact=True).input_value() for label in ("Machine", "TP", "Weights")]
+    assert (shown, field.evaluate(names)) == (["16xh100-sxm", "8", "fp8"], ["one_user.json"])
+    page.get_by_role("link", name="Runs not made yet").click()
+    page.locator(".drop", has_text="Table of runs").wait_for()
+    assert page.locator(".files li").count() == 0

@@ -126,3 +126,26 @@ def test_answer__is_kept_beside_the_next_with_its_own_question(visit: Visit) -> 
     assert kept.count() == 1
     kept.get_by_role("button", name="Let it go").click()
     assert kept.count() == 0
+
+
+def test_answer__comes_to_the_eye_after_enter_and_after_no_slider(visit: Visit) -> None:
+    page = visit.open("/plan?view=serve")
+    answer = page.locator("[aria-busy=false] #answer:not(:empty)")
+    answer.wait_for()
+    field, first = page.get_by_label("TP", exact=True), answer.text_content()
+    top = "() => document.querySelector('#answer').getBoundingClientRect().top"
+    away = "() => { window.scrollTo(0, 700); return window.scrollY; }"
+    field.focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("4")
+    assert page.evaluate(away) == 700 and page.evaluate(top) < 0
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(1500)
+    assert answer.text_content() != first
+    assert 0 <= page.evaluate(top) < 100 and field.evaluate("(node) => node === document.activeElement")
+    page.evaluate(away)
+    slider = page.locator("input[data-slider=context]")
+    for event in ("input", "change"):
+        slider.evaluate("(range, event) => { range.value = '40'; range.dispatchEvent(new Event(event, {bubbles: true})); }", event)
+    page.wait_for_timeout(1500)
+    assert page.evaluate("() => window.scrollY") == 700

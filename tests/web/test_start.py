@@ -44,6 +44,12 @@ def test_a_verb_without_a_page_says_why() -> None:
 def test_questions_and_commands_open_their_pages(visit: Visit) -> None:
     page = visit.open("/")
     assert page.locator(".door").count() == 4
+    service = page.locator(".door").first
+    for label, word in {"Prompt": "4k", "Answer": "500", "First token": "2s", "Time per token": "50ms"}.items():
+        service.get_by_label(label).fill(word)
+    service.get_by_role("button").click()
+    page.wait_for_url("**/plan?v=1&view=plan&w=llama-3.1-70b&on=8xh100-sxm&rate=4%2Fs&prompt=4k&output=500&ttft-p95=2s&tpot-p95=50ms")
+    page = visit.open("/")
     page.locator(".door").nth(2).get_by_label("Requests").fill("400k/day")
     page.locator(".door").nth(2).get_by_role("button").click()
     page.wait_for_url("**/own?v=1&view=breakeven&w=llama-3.1-8b&on=l40s&sheet=groq%2Fllama-3.1-8b&rate=400k%2Fday&prompt=2k*")

@@ -40,11 +40,17 @@ function addressOf(view, { words, flags }) {
   return `${location.pathname}?${query}${location.hash}`;
 }
 
-function headings(page, view) {
-  const tabs = page.views.length > 1
-    ? el('nav', { class: 'tabs', 'aria-label': 'Views' }, page.views.map((entry) => link(`/${page.name}?view=${entry.name}`, entry.title, entry === view)))
+// Views of dropped files take along what they ask alike.
+function tabs(page, view, state) {
+  const shared = (entry) => Object.entries(view.upload && entry.upload ? state.flags : {}).filter(([name]) => entry.front.includes(name)).flatMap(([name, value]) => [value].flat().map((item) => [name, item]));
+  const query = (entry) => new URLSearchParams([['view', entry.name], ...shared(entry)]);
+  return page.views.length > 1
+    ? el('nav', { class: 'tabs', 'aria-label': 'Views' }, page.views.map((entry) => link(`/${page.name}?${query(entry)}`, entry.title, entry === view)))
     : null;
-  return [el('header', { class: 'lede' }, el('h1', {}, page.title), el('p', {}, page.says)), tabs];
+}
+
+function headings(page, view, state) {
+  return [el('header', { class: 'lede' }, el('h1', {}, page.title), el('p', {}, page.says)), view && tabs(page, view, state)];
 }
 
 function link(href, text, current) {
@@ -70,12 +76,15 @@ async function show() {
     }
     await shown.show(new URLSearchParams(location.search));
   } else {
-    const pushed = (state) => history.pushState(null, '', addressOf(view, state));
+    const pushed = (asked) => {
+      history.pushState(null, '', addressOf(view, asked));
+      main.querySelector('.tabs')?.replaceWith(tabs(page, view, asked));
+    };
     const go = (other, state) => { history.pushState(null, '', addressOf(other, state)); show(); };
     const state = stateOf(location.search, view);
-    replace(main, headings(page, view), view.upload || view.waits ? null : opening(view, state));
+    replace(main, headings(page, view, state), view.upload || view.waits ? null : opening(view, state));
     shown = new View(page, view, await verbOf(view.verb), names, pushed, go);
-    replace(main, headings(page, view), shown.node);
+    replace(main, headings(page, view, state), shown.node);
     await shown.show(state);
   }
   document.body.dataset.ready = String(Number(document.body.dataset.ready ?? 0) + 1);

@@ -3,7 +3,7 @@ import { board } from './ask.js';
 import { el, unique } from './dom.js';
 
 export class Form {
-  // view: as in the pages' file; verb: its declarations; moved(name, word) while a slider moves; changed() when a value is settled
+  // view: as in the pages' file; verb: its declarations; moved(name, word) while a slider moves; changed(isEntered) when a value is settled, by Enter or otherwise
   constructor(page, view, verb, names, moved, changed) {
     Object.assign(this, { page, view, names, moved, changed });
     this.controls = new Map();
@@ -21,9 +21,10 @@ export class Form {
       front.map((control) => this.field(control, control.name)),
       rest.length ? this.further(rest) : null);
     for (const form of [this.node, this.slides]) {
-      form.addEventListener('submit', (event) => { event.preventDefault(); this.changed(); });
-      form.addEventListener('change', (event) => { if (form === this.node) this.follow(event.target); this.changed(); });
+      form.addEventListener('submit', (event) => { event.preventDefault(); this.changed(this.isEntered); });
+      form.addEventListener('change', (event) => { if (form === this.node) this.follow(event.target); this.changed(form === this.node && this.isEntered); });
     }
+    this.node.addEventListener('keydown', (event) => { this.isEntered = event.key === 'Enter'; });
   }
 
   further(groups) {

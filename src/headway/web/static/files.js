@@ -6,6 +6,7 @@ const NAME = 'runs'; // as --calibration names it
 const KEY = 'headway-runs';
 const TOOLS = { vllm: 'vLLM or SGLang bench_serving', guidellm: 'GuideLLM', 'trtllm-bench': 'trtllm-bench', 'llama-bench': 'llama-bench', inferencex: 'InferenceX', table: 'a CSV of runs' };
 let runs = null;
+let last = []; // files that were dropped last, which the next view of results begins with
 try { runs = JSON.parse(sessionStorage.getItem(KEY)); } catch { /* private window */ }
 
 export function keep(text, about) {
@@ -42,7 +43,8 @@ export class RunsChoice {
 // The place where files are chosen or dropped: up to `view.upload` of them, each by its name.
 export class Drop {
   constructor(view, changed) {
-    Object.assign(this, { changed, most: view.upload, files: [], serial: 0 });
+    Object.assign(this, { changed, most: view.upload, serial: 0, isTable: view.verb === 'predict' });
+    this.files = this.isTable ? [] : last.slice(-view.upload);
     this.knows = view.verb !== 'score'; // by itself what wrote a file
     const id = unique('tool');
     this.tool = el('select', { id }, Object.entries(TOOLS).map(([value, text]) => el('option', { value }, text)));
@@ -50,16 +52,19 @@ export class Drop {
     this.tool.addEventListener('change', () => { if (this.files.length) changed(); });
     const several = this.most > 1;
     this.input = el('input', { type: 'file', id: unique('file'), accept: '.json,.jsonl,.csv,.md,.sql', multiple: several });
-    this.input.addEventListener('change', () => this.read(this.input.files));
+    this.input.addEventListener('change', () => this.read([...this.input.files]));
+    this.input.addEventListener('click', () => { this.input.value = ''; }); // a file that was written anew is chosen anew
+    this.input.addEventListener('cancel', () => this.show());
     this.list = el('ul', { class: 'files', 'aria-label': 'Files' });
-    const label = view.verb === 'predict' ? 'Table of runs, a CSV' : several ? `Benchmark files, one to ${this.most}` : 'Benchmark file';
+    const label = this.isTable ? 'Table of runs, a CSV' : several ? `Benchmark files, one to ${this.most}` : 'Benchmark file';
     this.node = el('div', { class: 'drop' }, this.knows ? null : el('div', { class: 'field' }, el('label', { for: id }, 'Written by'), this.tool),
       el('div', { class: 'field' }, el('label', { for: this.input.id }, `${label}: choose, or drop here`), this.input), this.list,
-      el('p', { class: 'quiet' }, several ? 'Stays on this machine. What the runs say is kept in this tab, until you close it.' : 'Stays on this machine, and is kept nowhere.'));
+      el('p', { class: 'quiet' }, several ? 'Stays on this machine. What the runs say is kept in this tab, until you close it.' : 'Stays on this machine; this page forgets it when you close it.'));
     const over = (is) => (event) => { event.preventDefault(); this.node.classList.toggle('over', is); };
     this.node.addEventListener('dragover', over(true));
     this.node.addEventListener('dragleave', over(false));
     this.node.addEventListener('drop', (event) => { over(false)(event); this.read(event.dataTransfer.files); });
+    this.show();
   }
 
   async read(chosen) {
@@ -71,18 +76,26 @@ export class Drop {
       const taken = (name) => this.files.some((other) => other.name === name);
       let name = plain;
       for (let number = 2; taken(name); number += 1) name = plain.replace(/(?=\.\w+$)/, `_${number}`);
-      this.files = [...this.files, { name, text }].slice(-this.most); // the oldest makes room
+      this.files = [...this.files, { name, text, file }].slice(-this.most); // the oldest makes room
     }
-    this.input.value = '';
     this.told();
   }
 
   told() {
     this.serial += 1;
-    replace(this.list, this.files.map((file) => el('li', {}, el('span', {}, file.name),
-      el('button', { type: 'button', 'aria-label': `Leave out ${file.name}`, onclick: () => { this.files = this.files.filter((other) => other !== file); this.told(); } }, 'Leave out'))));
+    if (!this.isTable) last = this.files;
+    this.show();
     this.changed();
   }
 
-  get upload() { return this.files.map((file) => ({ tool: this.tool.value, ...file })); }
+  // The native field holds the same files as the list.
+  show() {
+    const held = new DataTransfer();
+    for (const { file } of this.files) held.items.add(file);
+    this.input.files = held.files;
+    replace(this.list, this.files.map((file) => el('li', {}, el('span', {}, file.name),
+      el('button', { type: 'button', 'aria-label': `Leave out ${file.name}`, onclick: () => { this.files = this.files.filter((other) => other !== file); this.told(); } }, 'Leave out'))));
+  }
+
+  get upload() { return this.files.map(({ name, text }) => ({ tool: this.tool.value, name, text })); }
 }

@@ -18,7 +18,7 @@ const KEYS = new Set(['fact', 'quantity', 'kind']);
 export class View {
   constructor(page, view, verb, names, pushed, go) {
     Object.assign(this, { page, view, pushed, go });
-    this.form = new Form(page.name, view, verb, names, (name, word) => this.moved(name, word), () => this.settled());
+    this.form = new Form(page.name, view, verb, names, (name, word) => this.moved(name, word), (isEntered) => this.settled(isEntered));
     this.drop = view.upload ? new Drop(view, () => this.settled()) : null;
     this.runs = new RunsChoice((name) => this.goBy(name));
     this.charts = new Map();
@@ -83,9 +83,18 @@ export class View {
     return this.view.waits ? this.offer() : this.answerNow();
   }
 
-  settled() {
+  // isEntered: by the key Enter, after which the eye wants the answer
+  async settled(isEntered = false) {
     this.pushed(this.form.get());
-    return this.view.waits ? this.offer() : this.answerNow();
+    const answered = this.view.waits ? this.offer() : this.answerNow();
+    if (isEntered) this.reveal();
+    await answered;
+    if (isEntered) this.reveal();
+  }
+
+  reveal() {
+    const { top, bottom } = this.headline.getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight) this.headline.scrollIntoView({ block: 'start' });
   }
 
   // Whether this view goes by runs that the tab keeps.
