@@ -194,3 +194,12 @@ def test_drafts__speed_up_is_what_the_rows_save_and_ends_where_they_say() -> Non
         assert near == pytest.approx(1 / (1 - row["draft_saving"]), rel=5e-3)
     above = [point["users"] for point in curve if point["gain"] >= 1]
     assert max(above) <= rows[0]["draft_users"] < next((point["users"] for point in curve if point["gain"] < 1), float("inf"))
+
+
+def test_rack__by_year_names_the_largest_domain_of_its_rows() -> None:
+    result = hw.rack(by_year=True)
+    rows = [row for row in result.rows() if row["year"] is not None and row["scale_up_domain"]]
+    picture = result.plot()
+    drawn = [point["y"] for place in range(2) for point in picture.data[f"years0_rows{place}"]]
+    assert sorted(drawn) == sorted(row["scale_up_domain"] for row in rows)
+    assert picture.title.endswith(f"{max(drawn):,} in {max(rows, key=lambda row: row['scale_up_domain'])['year']}")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture, View
 
 MOST_ROWS = 1000
+HOST = 8  # most chips of one host
 YEARS = ("year", "vendor", "system", "scale_up_domain", "topology", "domain_hbm", "drain_s", "latency_floor_s", "params_fit",
          "largest_model", "largest_floor_s", "models_fit")  # fmt: skip
 BRIEF = ("chips", "star_cables", "mesh_cables", "clos_switches", "domain_power", "domain_weight", "cooling", "one_rack", "domain_hbm",
@@ -135,9 +136,17 @@ def _year_drawing(rows: Rows, view: View) -> Picture:
     plain = list(rows)
     quantities = (("scale_up_domain", "Chips in a scale-up domain (log)", "count"), ("domain_hbm", "Memory of the domain (log)", "byte"),
                   ("latency_floor_s", "Least decode step (log)", "s"))  # fmt: skip
+    dated = [row for row in plain if row.get("year") is not None and row.get("scale_up_domain")]
+    title = "Domains by the year they came out"
+    if dated:
+        first = min(row["year"] for row in dated)
+        early, late = (max(of, key=lambda row: row["scale_up_domain"]) for of in ([row for row in dated if row["year"] == first], dated))
+        title = f"The largest domain: {early['scale_up_domain']:,g} chips in {first}, {late['scale_up_domain']:,g} in {late['year']}"
+    systems = years.Sides(name="system", is_lit=lambda row: (row["scale_up_domain"] or 0) > HOST, lit=f"domains of more than {HOST}",
+                          rest="hosts")  # fmt: skip
     subtitle = f"each point is a system by the year it came out; steps of {plain[0]['model'] if plain else 'a model'}"
-    return years.picture(plain, quantities, "system", view, title="Domains grew, and with them the bandwidth that reads the weights",
-                         subtitle=subtitle, caption="A step is never faster than reading the weights with the whole domain.")  # fmt: skip
+    return years.picture(plain, quantities, systems, {}, view, title=title, subtitle=subtitle,
+                         caption="A step is never faster than reading the weights with the whole domain.")  # fmt: skip
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
