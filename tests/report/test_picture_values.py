@@ -175,7 +175,7 @@ def test_own_runs__two_predictions_of_each_are_joined_and_their_middles_are_the_
         sides = [sorted(data_rows(picture, f"{quantity}_group{side}"), key=lambda point: point["x"]) for side in range(2)]
         assert [[1e3 * point["x"] for point in side] for side in sides] == [pytest.approx(measured)] * 2
         middles = [sorted(point["x"] / point["y"] for point in side)[1] for side in sides]
-        assert middles == pytest.approx([row[f"{quantity}_ratio"], row[f"{quantity}_ratio_by_runs"]])
+        assert middles == pytest.approx([row[f"{quantity}_ratio"], row[f"{quantity}_ratio_by_others"]])
         band = data_rows(picture, f"{quantity}_equal")
         assert [(end["low"] / end["x"], end["y"] / end["x"], end["high"] / end["x"]) for end in band] == [pytest.approx((0.9, 1, 1.1))] * 2
     words = tips(result)
