@@ -440,3 +440,9 @@ def test_cache__where_does_not_change_the_first_line(capsys: pytest.CaptureFixtu
     assert main(["cache", *V3, *H100, "--hold", "5min", "--where", "tier = disk"]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0].endswith("costs least, wear included, in ddr for 5 min.") and "TLC" not in out.splitlines()[3]
+
+
+def test_cache__names_the_longest_of_the_holds_that_share_a_tier_in_any_order() -> None:
+    words = "cache deepseek-v3 --on h100 --fresh 4030/s --hold "
+    assert hw.command(words + "4min,1min,48h").answer == hw.command(words + "1min,4min,48h").answer
+    assert "in ddr up to 4 min" in hw.command(words + "4min,1min,48h").answer

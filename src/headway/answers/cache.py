@@ -138,8 +138,12 @@ def _cheapest(groups: Sequence[Sequence[Mapping[str, Any]]], apart: Sequence[str
         row = by_criterion.get(WEAR) or by_criterion.get(MONEY)
         return ("", "") if row is None else (row["tier"], "".join(f" {key} {cell(key, row)}" for key in apart))
 
-    runs = [(tier, of, [cell("hold", group[0]) for group in run]) for (tier, of), run in itertools.groupby(groups, choice)]
-    return [f"in {tier} {'up to' if len(holds) > 1 else 'for'} {holds[-1]}{of}" for tier, of, holds in runs if tier]
+    clauses = []
+    for (tier, of), run in itertools.groupby(groups, choice):
+        holds = [group[0] for group in run]
+        longest = max(holds, key=lambda row: row["hold"])  # holds stand in the order in which they were asked
+        clauses += [f"in {tier} {'up to' if len(holds) > 1 else 'for'} {cell('hold', longest)}{of}"] if tier else []
+    return clauses
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:
