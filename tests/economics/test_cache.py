@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import headway as hw
 from headway.cli.main import main
 from headway.core.errors import HeadwayError
 from headway.core.formula import anonymous, replay
