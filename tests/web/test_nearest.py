@@ -10,7 +10,7 @@ import pytest
 
 from headway.cli.command import command
 from headway.web.question import question
-from headway.web.reply import reply
+from headway.web.reply import reply, whose
 from support.command import unhelped
 
 PARTS = ["answer", "figures", "table", "pictures"]
@@ -46,3 +46,12 @@ def test_numbers__of_a_plan_are_its_own() -> None:
     answer = answered("llama-3.1-8b", {"on": "h100-sxm", "tpot": "50ms"})
     assert answer["whose"] == "" and "best" in kinds(answer)
     assert "the plan: batch" in json.dumps(answer["pictures"])
+
+
+@pytest.mark.parametrize(("command_line", "words"), [
+    ("serve llama-3.1-405b --on h100-sxm --context 1k", "this layout on h100-sxm, which falls short: weights need"),
+    ("scale --quality 7B --served 100B --law sardana --kappa 1", "what was asked, which falls short: tokens equal to serving"),
+    ("speed llama-3.1-405b --on h100 --prompt 1k --output 1k", "the nearest layout on h100-sxm, which falls short: weights need"),
+])  # fmt: skip
+def test_numbers__of_what_no_search_chose_are_not_called_the_nearest(command_line: str, words: str) -> None:
+    assert words in whose(command(f"headway {command_line}"))

@@ -29,6 +29,7 @@ MOST_SENT_ROWS = 20_000  # of one that is sent as a file: as many as a browser s
 DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas", "redundant")
 FOLLOWED = ("prompt", "output", "chip-price", "price-metric", "engine", "set", "hit-rate", "attention", "kv-share", "calibration")
 OWN_PROFILE = "runs"  # name of the profile that a page's tab keeps
+SEARCHED = ("best", "standard")  # kinds of first rows that a search chose
 TIPS = "_tips"  # of the name of a set of rows: what a page says of points
 BY_DEFINITION = "by definition"  # source of what is one or none
 MOST_NEAR = 5  # numbers that a sentence on a number names
@@ -113,10 +114,12 @@ def figures(result: Result, is_moving: bool = False) -> list[dict[str, Any]]:
 
 
 def whose(result: Result) -> str:
-    """Whose the numbers are where no layout is the answer: the nearest, and how it falls short."""
+    """Whose the numbers are where they answer nothing: those of the nearest layout of a search, or of what was asked; and why."""
     row = clean(next(iter(result._answer.rows), {}))
-    near = f"The numbers are of the nearest layout on {row.get('system')}, which falls short: {row.get('why')}."
-    return near if row.get("kind") and row.get("why") else ""
+    if not row.get("kind") or not row.get("why"):
+        return ""
+    layout = f"{'the nearest' if row['kind'] in SEARCHED else 'this'} layout on {row['system']}" if row.get("system") else "what was asked"
+    return f"The numbers are of {layout}, which falls short: {row['why']}."
 
 
 def explains(result: Result, key: str) -> bool:
