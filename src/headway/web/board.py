@@ -6,6 +6,7 @@ import contextlib
 import functools
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -24,6 +25,7 @@ from headway.web.drawings import drawing
 
 POINTS = 96
 MOST_CARDS = 12
+MOST_SLIDERS = 6  # beside a curve
 MOST_CHANGES = 32
 SPAN = re.compile(r"[.]{2}|,")  # in a range or a list
 SEEDS = 1_000_000
@@ -121,15 +123,27 @@ def _claim(request: dict[str, Any]) -> dict[str, Any]:
     for name, value in figures(claim, InputCase(labels={}, values={})).items() if claim.inputs else ():
         laws += law_lines(value, name, 0, seen_laws)
     part = lecture.shown_part(row)
+    entries = [_input(claim, name, moving.get(name, []), changes.get(name, "")) for name in claim.inputs]
+    along, related = _sliders(entries, axis)
     return _brief(row) | {
         "equation": claim.claim, "chapter": lecture.chapter_of(claim.id).label, "note": claim.note, "source": claim.source,
         "before": before, "after": after, "laws": laws,
-        "inputs": [_input(claim, name, moving.get(name, []), changes.get(name, "")) for name in claim.inputs],
+        "inputs": entries,
         "subjects": [f"{name}={text}" for name, text in changes.items() if name not in claim.inputs],
-        "axis": axis if axis in moving else "",
+        "axis": along, "related": related,
         "explains": part is not None and part.recomputed == row.recomputed,  # `--explain recomputed` unfolds the figure shown
         "command": f"headway lecture {claim.id}",
     }  # fmt: skip
+
+
+def _sliders(entries: Sequence[dict[str, Any]], axis: str) -> tuple[str, list[str]]:
+    """The input along which a claim is drawn, and those with a slider beside it: they move the same figures, first those that were set."""
+    stopped = [entry for entry in entries if entry["stops"]]
+    along = next((entry for entry in stopped if entry["name"] == axis), next(iter(stopped), None))
+    if along is None:
+        return "", []
+    near = [entry for entry in stopped if entry is not along and {*entry["changes"]} & {*along["changes"]}]
+    return along["name"], [entry["name"] for entry in sorted(near, key=lambda entry: not entry["word"])][:MOST_SLIDERS]
 
 
 def _changes(claim: Claim, request: dict[str, Any]) -> dict[str, str]:

@@ -35,7 +35,6 @@ from headway.web.worker import one_line
 WIDTHS = (320, 560)  # px of a picture: of a telephone, and beside the words
 SECTION_STOPS, CLAIM_STOPS = 13, 5  # of a slider of what a section draws, and of a claim that is opened
 PAIR = 2  # sliders of which every pair of positions is stored
-MOST_SLIDERS = 6  # as in board.js
 DIGITS = 6  # of a place on the paper
 ALONE = "These answers were computed ahead, one slider at a time: moving one puts the others back."
 ASKS = "Computed ahead; other values, flashcards and the card of your own model ask headway itself:"
@@ -213,10 +212,9 @@ def _claim_file(claim_id: str, is_drawn: bool) -> AnswerFile:
     """A claim with its curve, at the positions of its sliders: one moved at a time, or every pair of two."""
     to, claim, query = AnswerFile(), board.answer("claim", {"id": claim_id}), {"kind": "claim", "id": claim_id}
     sentence: dict[str, Any] = {"verb": "lecture", "words": [claim_id], "flags": {}}
-    moving = [entry for entry in claim["inputs"] if entry["stops"]]
-    along = next((entry for entry in moving if entry["name"] == claim["axis"]), next(iter(moving), None))
-    near = [entry for entry in moving if entry is not along and {*entry["changes"]} & {*along["changes"]}][:MOST_SLIDERS] if along else []
-    for entry in moving:
+    by_name = {entry["name"]: entry for entry in claim["inputs"]}
+    along, near = by_name.get(claim["axis"]), [by_name[name] for name in claim["related"]]
+    for entry in claim["inputs"]:
         if entry in near:
             entry["stops"], entry["at"] = _thinned(entry["stops"], entry["at"], SECTION_STOPS if is_drawn else CLAIM_STOPS)
         elif entry is not along:

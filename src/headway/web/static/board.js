@@ -7,7 +7,6 @@ import { Parts, keyOf } from './fresh.js';
 import { folded, table, wide } from './table.js';
 import { number } from './tree.js';
 
-const SLIDERS = 6;
 const INPUTS = [{ name: 'input' }, { name: 'value', number: true }, { name: 'where it is from' }]; // columns of a claim's
 
 export class Blackboard {
@@ -118,7 +117,7 @@ class Stage {
     this.words = {};
     this.subjects = claim.subjects ?? [];
     const moving = claim.inputs.filter((input) => input.stops.length);
-    const along = moving.find((input) => input.name === this.axis) ?? moving[0];
+    const along = moving.find((input) => input.name === claim.axis);
     this.base = null;
     replace(this.detail, this.claimDetail(claim));
     this.parts.show(keyOf(this.lectures()), this.detail);
@@ -145,8 +144,7 @@ class Stage {
       await this.openClaim(await board('claim', { id: claim.id, axis: choice.value, with: this.changes() }));
     });
     for (const input of claim.inputs) if (input.word && input !== along) this.words[input.name] = input.word;
-    const near = moving.filter((input) => input !== along && input.changes.some((figure) => along.changes.includes(figure)));
-    const related = [...near.filter((input) => input.word), ...near.filter((input) => !input.word)].slice(0, SLIDERS);
+    const related = claim.related.map((name) => moving.find((input) => input.name === name));
     const sliders = related.map((input) => this.slider(input.label, input.stops, input.at, (moved, isHome) => { if (isHome) delete this.words[input.name]; else this.words[input.name] = moved; }, input.source));
     replace(this.controls, claim.isStored ? null : el('div', { class: 'field' }, el('label', { for: id }, 'Along'), choice), sliders, this.alone ? el('p', { class: 'quiet alone' }, this.alone) : null);
     this.span = `${along.name}=${along.span}`;
