@@ -79,7 +79,7 @@ loads: .venv/dev
 	$(BIN)/python bench/closed_loops.py 200 20261126
 	$(BIN)/python bench/rate_capacities.py 50 20261126
 
-# The open atlas: 1,800 plans into SWEEP (an hour of one core; it goes on where it stopped), then docs/atlas/atlas.parquet and index.html.
+# The open atlas: 1,800 plans into SWEEP (about 45 minutes of one core; it goes on where it stopped), then docs/atlas/atlas.parquet and index.html.
 atlas: .venv/dev
 	$(BIN)/headway sweep docs/atlas/atlas.toml --into $(or $(SWEEP),atlas.sweep) || [ $$? = 3 ]
 	$(BIN)/python tools/atlas.py docs/atlas/atlas.toml $(or $(SWEEP),atlas.sweep) docs/atlas
