@@ -455,7 +455,7 @@ def test_speed__plot(tmp_path: Path) -> None:
     path = tmp_path / "ladder.svg"
     assert main([*ASKED, "--plot", str(path), "-o", "csv"]) == 0
     text = path.read_text()
-    assert "offered" in text and "gpt-6-astra" in text and "Price per token over the standard tier" in text
+    assert "sold: gpt-6-astra" in text and "Price per token over the standard tier" in text
 
 
 def test_offers__file_name_equals_its_name() -> None:

@@ -130,4 +130,5 @@ def test_hand__leaves_nothing_undimmed_that_is_no_answer_to_the_form(browser: An
     settle(window)
     assert check(window, name, view) > 0 or window.locator(".answer.faulty").count()
     visit.close()
-    assert [line for line in visit.said if "status of 4" not in line] == []  # a broken question is refused
+    benign = ("status of 4", "status of 503")  # a broken question is refused; a busy server is asked again
+    assert [line for line in visit.said if not any(text in line for text in benign)] == []
