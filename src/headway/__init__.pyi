@@ -1223,7 +1223,7 @@ def breakeven(
     layout: Layout | None = None,
     precision: Precision | None = None,
     assumptions: Assumptions | None = None,
-    sheet: Text,
+    sheet: Text | None = None,
     mode: Text | None = None,
     cache: Number | None = None,
     shipped: bool | None = None,

@@ -167,6 +167,18 @@ def test_intervals__add_in_quadrature() -> None:
     assert math.log(two.high / 10) == pytest.approx(math.log(1.25) * 2**0.5)
 
 
+@pytest.mark.slow
+def test_price_list__is_that_of_the_model_and_another_is_named_as_such() -> None:
+    load = {"on": "8xh200-sxm", "rate": "100k/day", "prompt": "2k", "output": "300", "tp": "8", "kv": "bf16", "no_check": True}
+    named, own = (headway.breakeven("llama-3.1-70b", **load, **sheet) for sheet in ({"sheet": "groq/llama-3.1-8b"}, {}))
+    assert "groq/llama-3.1-8b (another model)" in named.answer and "(another model)" in named.plot().subtitle
+    prices = {"groq": (0.59, 0.79), "cerebras": (0.85, 1.2), "deepinfra": (0.23, 0.4)}  # USD/Mtok of llama-3.3-70b, of the same shapes
+    cheapest = min(prices, key=lambda name: 2000 * prices[name][0] + 300 * prices[name][1])
+    assert own.answer.startswith(f"At 100,000 requests/day {cheapest}/llama-3.3-70b bills") and "another" not in own.answer
+    with pytest.raises(HeadwayError, match="--sheet"):
+        headway.breakeven("qwen3-8b", **load)
+
+
 # -- wrong input ----------------------------------------------------------------------------------------------------------------
 
 GOOD = {"on": "l40s", "sheet": "groq/llama-3.1-8b", "rate": "1k/day", "prompt": "2k", "output": "300"}

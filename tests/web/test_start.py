@@ -52,7 +52,7 @@ def test_questions_and_commands_open_their_pages(visit: Visit) -> None:
     page = visit.open("/")
     page.locator(".door").nth(2).get_by_label("Requests").fill("400k/day")
     page.locator(".door").nth(2).get_by_role("button").click()
-    page.wait_for_url("**/own?v=1&view=breakeven&w=llama-3.1-8b&on=l40s&sheet=groq%2Fllama-3.1-8b&rate=400k%2Fday&prompt=2k*")
+    page.wait_for_url("**/own?v=1&view=breakeven&w=llama-3.1-8b&on=l40s&rate=400k%2Fday&prompt=2k*")
     page = visit.open("/")
     page.get_by_label("Or type a command").fill("headway law servers_wait_s servers=10 load=8 service=5s")
     page.keyboard.press("Enter")

@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.answers import arguments, bill, plan
 from headway.core import schema
-from headway.core.errors import BadValue, MissingFact
+from headway.core.errors import BadValue, HeadwayError, MissingFact
 from headway.core.listing import traced_listing
 from headway.core.notes import note, noted
 from headway.core.progress import expect, tick
@@ -24,8 +24,11 @@ from headway.economics.breakeven import ApiPrice, MachineFleet, Terms, api_price
 from headway.economics.chip_cost import CAPEX, POWER, by_metric, fact, owned, ownership_notes
 from headway.economics.compared_months import SAME, TIP, BothSides, VolumePoint, rows_of
 from headway.economics.questions import Breakeven, MachineCosts, MonthlyVolume
+from headway.economics.sheets.catalogue import model_of, of_model
+from headway.economics.sheets.catalogue import sheets as catalogue_sheets
 from headway.hardware import chip_price
 from headway.laws.economics.breakeven import rate_of_tokens
+from headway.models.config import catalogue_name, shipped_file
 from headway.performance.assumptions import Assumptions
 from headway.report import breakeven as words
 from headway.report import output, plan_load
@@ -35,6 +38,7 @@ from headway.simulation.check import plan_at_load
 from headway.simulation.questions import Plan
 
 if TYPE_CHECKING:
+    from headway.economics.sheets.sheet import PriceSheet
     from headway.hardware.system import System
     from headway.serving.plan.plan import LayoutPlan
     from headway.simulation.traffic.distributions import Lengths
@@ -48,7 +52,7 @@ SEARCHES = 6  # about as many as a question takes
 def run(args: Breakeven) -> output.Answer:
     """Answer with a row for each volume asked about, where it tips, and a curve around them."""
     machine, prompts, outputs = _machine(args), *_lengths(args)
-    sheets = bill.sheets_of(args)
+    sheets = bill.sheets_of(args) if args.sheet else [_cheapest_list(args, prompts, outputs)]
     if len(sheets) > MOST_SHEETS:
         raise BadValue("--sheet", f"{len(sheets)} sheets", f"at most {MOST_SHEETS}")
     terms = _terms(args, machine)
@@ -64,7 +68,8 @@ def run(args: Breakeven) -> output.Answer:
     with record():
         traced = list(rows_of(comparison, points))
     model = arguments.models(args)[0].name
-    listing = traced_listing([{"model": model} | row for row in traced])
+    foreign = {f"{sheet.provider}/{sheet.model} ({sheet.as_of})" for sheet in sheets if _is_of_another(sheet, model)}
+    listing = traced_listing([{"model": model, "another_model": row["sheet"] in foreign} | row for row in traced])
     note(*_notes(comparison, points))
     return output.Answer(
         listing, notes=next((point.fleet.notes for point in points if point.fleet.notes), ()),
@@ -92,6 +97,30 @@ def _lengths(args: Breakeven) -> tuple[Any, Any]:
     if len({*prompts.tolist()}) == len({*outputs.tolist()}) == 1:
         prompts, outputs = prompts[:EVEN], outputs[:EVEN]
     return prompts, outputs
+
+
+def _cheapest_list(args: Breakeven, prompts: Any, outputs: Any) -> PriceSheet:
+    """The price list of the model's own that bills these requests least, where none is named."""
+    model, faults, offers = arguments.models(args)[0].name, list[HeadwayError](), list[ApiPrice]()
+    for sheet in of_model(model, catalogue_sheets(arguments.catalog(args))):
+        try:
+            with noted():
+                options = bill.options_sold(args, [sheet], requests_over_a_day(prompts, outputs, 0.0, "the workload given"))
+            offers += api_prices(options, prompts, outputs, float(_hit_rate(args)))
+        except HeadwayError as fault:  # a mode that it does not sell, requests longer than its context
+            faults.append(fault)
+    if not offers:
+        raise faults[0] if faults else MissingFact(model, "a price list", "--sheet NAME says what to compare it with (headway list sheets)")
+    best, *rest = sorted(offers, key=lambda offer: float(offer.request_usd))
+    dearer = "".join(f", {offer.sheet} {float(offer.request_usd) / float(best.request_usd) - 1:.0%} more" for offer in rest)
+    of_which = f"of those that sell {model} or a later version of its shapes"
+    note(f"price list, none being named: {best.sheet}, the cheapest for these requests {of_which}{dearer}")
+    return best.way.sheet
+
+
+def _is_of_another(sheet: PriceSheet, model: str) -> bool:
+    """Whether a sheet sells another model than one of the catalogue; of a model of the user's own nobody knows."""
+    return shipped_file(model) is not None and model_of(sheet) != catalogue_name(model)
 
 
 def _hit_rate(args: Breakeven) -> Any:

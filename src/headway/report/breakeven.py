@@ -47,10 +47,10 @@ def _answer(alone: Row | None, tip: Row | None, rows: Sequence[Row], first: Row)
         if all(row["machines_usd_per_month"] is None for row in rows):
             return sentence(f"{_chip(first)} carries {first['model']} at no volume", f": {first['why']}")
         if tip is None:
-            return sentence(f"{first['model']} on {_chip(first)} is at no volume cheaper than {_api(first)}", _least(rows))
+            return sentence(f"{first['model']} on {_chip(first)} is at no volume cheaper than {_list(first)}", _least(rows))
         cost = f": {tip['system']} for {_month(tip, 'machines_usd_per_month')}"
-        return sentence(f"{first['model']} is cheaper than {_api(first)} {_turn(rows, tip)}", cost)
-    api = f"At {_day(alone)} {_api(alone)} bills {_month(alone, 'api_usd_per_month')}"
+        return sentence(f"{first['model']} is cheaper than {_list(first)} {_turn(rows, tip)}", cost)
+    api = f"At {_day(alone)} {_list(alone)} bills {_month(alone, 'api_usd_per_month')}"
     if alone["machines_usd_per_month"] is None:
         return sentence(api, f"; {alone['system']} does not carry it: {alone['why']}")
     cost = f", {alone['system']} {'cost' if alone['chips'] > 1 else 'costs'} {_month(alone, 'machines_usd_per_month', '')}"
@@ -76,6 +76,11 @@ def _last(rows: Sequence[Row], sheet: str) -> Row | None:
 def _api(row: Row) -> str:
     """The sheet without its date, which the rows have."""
     return str(row["sheet"]).partition(" (")[0]
+
+
+def _list(row: Row) -> str:
+    """The sheet, and that it sells another model than the machines serve."""
+    return f"{_api(row)}{' (another model)' if row['another_model'] else ''}"
 
 
 def _chip(row: Row) -> str:
@@ -211,7 +216,8 @@ def picture(rows: Sequence[Row], known: Sequence[Row], view: View) -> Picture:
     y = scale.AxisScale("", [cost for cost in costs if cost > 0], "USD", log=True)
     drawing = plot.Plot(name="months", x=x, y=y, parts=parts, height=320, heading="Cost of a month (log)")
     title = f"Machines cost less {_turn(known, tip)}" if tip is not None else "Machines cost more at every volume drawn"
-    subtitle = f"{rows[0]['model']} on {_chip(rows[0])} beside {', '.join(_api({'sheet': name}) for name in sheets)}"
+    lists = {row["sheet"]: _list(row) for row in rows}
+    subtitle = f"{rows[0]['model']} on {_chip(rows[0])} beside {', '.join(lists.values())}"
     caption = "An API bills requests; machines come whole and are paid for all hours. Each point is a plan for the busiest hours; a step "
     caption += "lies between two of them."
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=caption)

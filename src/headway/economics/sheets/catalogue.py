@@ -16,10 +16,11 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core import user_file
 from headway.core.age import last_day, today
-from headway.core.catalog import Catalog, default_catalog, fold
+from headway.core.catalog import Catalog, default_catalog, fold, lines
 from headway.core.errors import BadFile, HeadwayError, UnknownName, clip
 from headway.economics.sheets import genai, litellm, models_dev, schema, table
 from headway.economics.sheets.sheet import PriceSheet, SheetTable
+from headway.models.config import catalogue_name
 
 SUFFIXES = (".toml", ".json", ".csv")
 
@@ -151,6 +152,29 @@ def whose(name: str, among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
 def _is_of(sheet: PriceSheet, model: str) -> bool:
     """Whether a sheet is of a model, or of a family with that name."""
     return fold(sheet.model) == model or fold(sheet.model).startswith(model + "-")
+
+
+def model_of(sheet: PriceSheet) -> str:
+    """The catalogue's model that a sheet sells, under its own or a commercial name; of one that is not published, the sheet's name.
+
+    >>> model_of(sheet("groq/llama-3.3-70b")), model_of(sheet("qwen3-coder-plus")), model_of(sheet("claude-opus-4.6"))
+    ('llama-3.1-70b', 'qwen3-coder-480b-a35b', 'claude-opus-4.6')
+    """
+    return catalogue_name(_commercial_names().get((fold(sheet.provider), fold(sheet.model)), sheet.model))
+
+
+@functools.cache
+def _commercial_names() -> dict[tuple[str, str], str]:
+    return {(tier["provider"], tier["sold"]): tier["model"] for tier in lines("known_ladders.csv")}
+
+
+def of_model(name: str, among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
+    """The newest sheet of each provider that sells a model of the catalogue.
+
+    >>> sorted(one.provider for one in of_model("llama-3.1-70b", sheets())), of_model("qwen3-8b", sheets())
+    (['cerebras', 'deepinfra', 'groq'], ())
+    """
+    return tuple(sheet for sheet in newest(among) if model_of(sheet) == catalogue_name(name))
 
 
 def _choose_sheet(name: str, matches: Sequence[PriceSheet]) -> PriceSheet:

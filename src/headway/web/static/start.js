@@ -10,9 +10,9 @@ export class Start {
   }
 
   door(question) {
-    const inputs = question.fields.map(([name, label, value, list]) => {
+    const inputs = question.fields.map(([name, label, value, list, none]) => {
       const id = unique(name);
-      return { name, input: el('input', { id, type: 'text', value, list: list || null, spellcheck: 'false', autocapitalize: 'off' }), label: el('label', { for: id }, label) };
+      return { name, input: el('input', { id, type: 'text', value, list: list || null, placeholder: none ?? null, spellcheck: 'false', autocapitalize: 'off' }), label: el('label', { for: id }, label) };
     });
     const form = el('form', { class: 'door controls', autocomplete: 'off' }, el('h2', {}, question.title), el('p', {}, question.says),
       inputs.map(({ input, label }) => el('div', { class: 'field' }, label, input)), el('button', { type: 'submit', class: 'begin' }, question.button));
