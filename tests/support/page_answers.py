@@ -19,7 +19,8 @@ from support.environment import compile_loop
 from support.page_figures import FIGURES
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("tutorial", "serve", "simulator", "bill", "prices")))
+NAMES = ("tutorial", "serve", "simulator", "bill", "prices", "find", "training", "accuracy_checks")
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in NAMES))
 COLUMNS = 120
 BLOCK = re.compile(r"(<!-- answer(?P<part>, cut|, sentence)?: (?P<command>.+?) -->\n+```\n(?:\$ [^\n]*\n)?)(?P<answer>.*?)(```)", re.DOTALL)
 FIGURE_BLOCK = re.compile(r"(<!-- figures: (?P<name>.+?) -->\n\n)(.*?)(\n<!-- figures end -->)", re.DOTALL)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+import headway
 from headway.simulation.results import measured
 from support.paths import ROOT
 from support.served_runs import RUNS, curves, from_first_principles, replayed
@@ -21,6 +22,20 @@ LAW_NUMBERS = {
     "eff_memory": "share of the bandwidth that it reaches",
     "step_fixed": "fixed time of a decode step, of each chip",
 }
+
+TRAINING_RUNS = (
+    (
+        "Llama 3 405B, tp 8, pp 16, dp 128, 16,384 H100", "400 TFLOP/s, MFU 41 % (38 to 43)",
+        "{tflops:.0f} TFLOP/s, MFU {mfu:.0%}, {gb:.1f} GB, {recompute}",
+        "train llama-3-405b --on 16384xh100-sxm --tokens 15.6T --seq 8192 --global-batch 16Mi --tp 8 --cp 1 --pp 16 --dp 128",
+    ),
+    (
+        "DeepSeek-V3, pp 16, ep 64, dp 128, 2,048 H800", "2.664 M GPU hours",
+        "{run_s:.2f} M GPU hours ({run_lo_s:.2f} to {run_hi_s:.2f}), {gb:.1f} GB, {recompute}",
+        "train deepseek-v3 --on 2048xh800 --tp 1 --cp 1 --pp 16 --ep 64 --dp 128 --schedule dualpipe --dtype fp8 --tokens 14.8T --seq 4096"
+        " --global-batch 60Mi --optimizer adam-bf16-moments",
+    ),
+)  # fmt: skip
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -52,4 +67,16 @@ def served_runs() -> str:
     return table(head, rows)
 
 
-FIGURES: dict[str, Callable[[], str]] = {"inversion laws": inversion_laws, "served runs": served_runs}
+def training_runs() -> str:
+    """Published training runs beside what `headway train` says of their layouts."""
+    rows = []
+    for run, published, cell, command in TRAINING_RUNS:
+        best = headway.command(command)[0]
+        hours = {name: best[name] * best["chips"] / 3600e6 for name in ("run_s", "run_lo_s", "run_hi_s")}
+        rows.append((run, published, cell.format(**best | hours, tflops=best["flops_chip"] / 1e12, gb=best["memory_bytes_chip"] / 1e9)))
+    return table(("run", "published", "here"), rows)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "inversion laws": inversion_laws, "served runs": served_runs, "training runs": training_runs,
+}  # fmt: skip
