@@ -35,9 +35,11 @@ def _module(name: str, path: Path) -> ModuleType:
 
 def test_navigation__names_each_page_of_docs_and_each_verb(handbook: ModuleType) -> None:
     pages = handbook.written() | handbook.verb_pages.pages() | handbook.decision_pages.pages(ROOT)
-    pages |= {"math/step.md": "# Step", "lecture/1.md": "# One"}
+    pages |= {"math/step.md": "# Step", "lecture/1.md": "# One", "lecture/live.md": "# Under the hand"}
     pages |= {f"reference/{name}.md": "# A list" for name in handbook.list_pages.LISTS}
-    text = str(handbook.navigation(pages))
+    nav = handbook.navigation(pages)
+    text = str(nav)
+    assert handbook.overview(nav, pages).count("\n- [") == str(nav).count(".md'") + 1  # and the atlas
     assert all(f"'{path.name}'" in text for path in (ROOT / "docs").glob("*.md") if path.name != "decisions.md")
     with pytest.raises(SystemExit, match="lost_page"):
         handbook.navigation(pages | {"lost_page.md": "# Lost"})

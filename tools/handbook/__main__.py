@@ -1,7 +1,7 @@
-"""The site: `python tools/handbook [FOLDER]` gathers pages, builds them offline and checks every link; `make site` runs it.
+"""The site: `python tools/handbook [FOLDER [CHAPTERS]]` gathers pages, builds them offline and checks every link; `make site` runs it.
 
 Pages are README, the files of docs/ and what the modules beside this one make from declarations. FOLDER (default build) gets pages/,
-the Markdown, and site/, which a browser opens from its folder.
+the Markdown, and site/, which a browser opens from its folder. CHAPTERS of the lecture have sliders, all unless told: most of the time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ import law_pages
 import link_check
 import list_pages
 import verb_pages
-
-from headway.core.question import question_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -64,23 +62,16 @@ def written() -> dict[str, str]:
     }
 
 
-def live(source: Path) -> dict[str, str]:
-    """The lecture's pages with their sliders, which `headway web --static` writes beside the chapters; nothing where no page is."""
-    if "static" not in question_of("web").flags():
-        return {}
-    subprocess.run(
-        [sys.executable, "-m", "headway", "web", "--static", str(source / "lecture" / "live")], check=True, stdout=subprocess.DEVNULL
-    )
-    return {"lecture/live.md": "# Under the hand\n\nThe lecture's chapters with sliders, computed ahead: [open them](live/index.html).\n"}
+def live(source: Path, labels: list[str]) -> dict[str, str]:
+    """The lecture's pages with their sliders, which `headway web --static` writes beside the chapters."""
+    words = ["web", "lecture", *labels, "--static", str(source / "lecture" / "live")]
+    subprocess.run([sys.executable, "-m", "headway", *words], check=True, stdout=subprocess.DEVNULL)
+    return {"lecture/live.md": chapter_pages.live(labels)}
 
 
 def navigation(pages: dict[str, str]) -> Nav:
     """The parts of nav.toml with their pages, by title; a page that it does not name is an error."""
     parts = tomllib.loads((HERE / "nav.toml").read_text(encoding="utf-8"))
-    there = {page for part in parts.values() for page in part.values() if page[:-1] in pages or (ROOT / "docs" / page[:-1]).is_file()}
-    parts = {
-        title: {name: page.rstrip("?") for name, page in part.items() if page in there or page[-1] != "?"} for title, part in parts.items()
-    }
     named = {page for part in parts.values() for page in part.values() if not page.endswith("/")}
 
     def members(part: dict[str, str]) -> Nav:
@@ -107,7 +98,7 @@ def overview(nav: Nav, pages: dict[str, str]) -> str:
         for member in members:
             for title, page in member.items():
                 if isinstance(page, str):
-                    about = first_sentence(pages[page])
+                    about = first_sentence(pages.get(page, ""))
                     lines.append(f"- [{title}]({page}){': ' + about if about else ''}")
                 else:
                     lines.extend(("", f"## {title}", ""))
@@ -135,7 +126,7 @@ def main() -> None:
     source, site = out / "pages", out / "site"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
-    pages = written() | live(source) | law_pages.pages() | chapter_pages.pages(source)
+    pages = written() | live(source, sys.argv[2:]) | law_pages.pages() | chapter_pages.pages(source, sys.argv[2:])
     pages |= verb_pages.pages() | list_pages.pages() | decision_pages.pages(ROOT)
     nav = navigation(pages)
     for name, text in (pages | {"llms.txt": overview(nav, pages)}).items():

@@ -74,14 +74,19 @@ class AnswerFile:
         return f"headwayStored[{json.dumps(name)}]={json.dumps(packed)};\n"
 
 
+def page_names(labels: Sequence[str] = ()) -> dict[str, str]:
+    """Files of the pages of chapters, all without labels, by the chapter's label: the first is what a folder opens with."""
+    names = [chapter.label for chapter in lecture.chapters() if not labels or chapter.label in labels]
+    return {label: f"chapter-{label}.html".replace("+", "checks") if at else "index.html" for at, label in enumerate(names)}
+
+
 def write(folder: Path, labels: Sequence[str] = ()) -> SiteSize:
     """Write the pages of chapters, all without labels, with every answer that they show."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "page.js").is_file())):
         raise BadFile(folder, "holds something else; --static writes to a new folder, or to one that it wrote")
     start = time.process_time()
     selection = [chapter for chapter in lecture.chapters() if not labels or chapter.label in labels]
-    names = {chapter.label: f"chapter-{chapter.label}.html".replace("+", "checks") for chapter in selection}
-    names[selection[0].label] = "index.html"
+    names = page_names(labels)
     contents: dict[str, str | bytes] = {names[chapter.label]: _shell(chapter, names[selection[0].label]) for chapter in selection}
     contents |= {"page.js": script("chapter.js"), "style.css": _own_file("style.css"), "vega.js": single_file.script()}
     sizes, answers = [_save(folder, name, content) for name, content in contents.items()], 0
