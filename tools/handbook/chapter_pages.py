@@ -18,7 +18,8 @@ def live(labels: list[str]) -> str:
     """The page that leads to the chapters with sliders."""
     titles = {page.label: name(page) for page in lecture.chapters()}
     links = "\n".join(f"- [{titles[label]}](live/{file})" for label, file in page_names(labels).items())
-    return f"# Under the hand\n\nThe lecture's chapters with sliders; their answers were computed ahead, so that no server is asked.\n\n{links}\n"
+    says = "The lecture's chapters with sliders; their answers were computed ahead, so that no server is asked."
+    return f"# Under the hand\n\n{says}\n\n{links}\n"
 
 
 def name(page: Chapter) -> str:
