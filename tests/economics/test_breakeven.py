@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 import headway
 from headway.answers import plan
 from headway.core.errors import HeadwayError
-from headway.economics.breakeven import Crossing, Plateaus, ends, tipping_hit_rate
+from headway.economics.breakeven import ApiPrice, Crossing, MachineFleet, Plateaus, Terms, ends, tipping_hit_rate
+from headway.economics.compared_months import BothSides
 from headway.serving.plan.staircase import staircase
 from headway.simulation.questions import Plan
 
@@ -143,6 +145,33 @@ def test_crossings_of_fleets_that_carry_more_by_the_machine__are_those_of_a_scan
     assert crossing.last(share) == pytest.approx(expected[-1])
 
 
+@pytest.mark.parametrize("more", [0, 1, 3])
+@pytest.mark.parametrize("rate", [0.5, 1.9, 2.5, 3.9, 5.9, 9.5, 14.5, 18.0, 40.0])
+def test_turns__agree_with_the_plan_of_the_volume_where_it_takes_more_machines_than_the_search(rate: float, more: int) -> None:
+    sheet = SimpleNamespace(provider="host", model="m", as_of="today")
+    price = ApiPrice(way=SimpleNamespace(sheet=sheet), request_usd=600 / MONTH_S)  # type: ignore[arg-type]
+
+    def fleet(need: float, number: int) -> MachineFleet:
+        chips = max(math.ceil(need / 2.0 - 1e-9), 1) + (number if need > 2.1 else 0)
+        return MachineFleet(system=f"{chips}x", chips=chips, price=1000 / MONTH_S)
+
+    terms = Terms(staff=0.0, peak=1.0, idle_hours=0.0, width=1.1)
+    sides = BothSides(
+        prompt=1.0, output=1.0, hit_rate=0.0, terms=terms, prices=lambda _: [price], check=lambda need: fleet(need, more),
+        search=lambda need, factor, _: fleet(need * (factor or 1.0), 0),
+    )  # fmt: skip
+    volume, *others = sides.points([rate])
+    first = next((point for point in others if point.kind == "tip"), None)
+    last = next((point for point in others if point.kind == "last tip"), first)
+    assert first is not None and last is not None
+    if float(terms.month_usd(volume.fleet)) <= rate * 600:
+        assert float(first.rate) <= rate
+    else:
+        assert rate < float(last.rate)
+    for point in (first, last):
+        assert point.rates.low <= float(point.rate) * (1 + 1e-9) and (point.rates.high or math.inf) >= float(point.rate) * (1 - 1e-9)
+
+
 def test_staircase__is_the_size_of_the_plan_at_each_rate() -> None:
     layout = {name: value for name, value in ONE_LAYOUT.items() if name != "no_check"}
     question = Plan.from_values(
@@ -177,6 +206,11 @@ def test_price_list__is_that_of_the_model_and_another_is_named_as_such() -> None
     assert own.answer.startswith(f"At 100,000 requests/day {cheapest}/llama-3.3-70b bills") and "another" not in own.answer
     with pytest.raises(HeadwayError, match="--sheet"):
         headway.breakeven("qwen3-8b", **load)
+
+
+def test_interval_that_is_none__says_why() -> None:
+    answer = headway.breakeven("llama-3.1-8b", **{**GOOD, **ONE_LAYOUT, "on": "h100-sxm", "rate": "1M/day", "chip_price": "$0.3/h"})
+    assert "90 %" not in answer.answer and any("has no interval" in text for text in answer.notes)
 
 
 # -- wrong input ----------------------------------------------------------------------------------------------------------------

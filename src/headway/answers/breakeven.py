@@ -70,7 +70,7 @@ def run(args: Breakeven) -> output.Answer:
     model = arguments.models(args)[0].name
     foreign = {f"{sheet.provider}/{sheet.model} ({sheet.as_of})" for sheet in sheets if _is_of_another(sheet, model)}
     listing = traced_listing([{"model": model, "another_model": row["sheet"] in foreign} | row for row in traced])
-    note(*_notes(comparison, points))
+    note(*_notes(comparison, points, f"--chip-price {args.chip_price} is one figure" if args.chip_price else ""))
     return output.Answer(
         listing, notes=next((point.fleet.notes for point in points if point.fleet.notes), ()),
         describe=lambda rows: words.describe(list(rows), list(listing), len(rates)),
@@ -265,13 +265,13 @@ def _carrying(chips: int) -> Any:
     return known(chips, "chips", "", "derived", "as many as carry the rate of the busiest hours", "now")
 
 
-def _notes(comparison: BothSides, points: Sequence[VolumePoint]) -> list[str]:
+def _notes(comparison: BothSides, points: Sequence[VolumePoint], typed: str) -> list[str]:
     """What either side takes for granted."""
     terms = comparison.terms
     notes = ["which model of yours is as good as which of theirs is your mapping: --sheet names it, nothing here compares quality"]
     idle = "" if not terms.idle_hours and terms.peak == 1 else ", sized for the busiest hours"
     notes.append(f"machines are paid for all hours, busy or idle{idle}; a month has 730 hours")
-    return [*notes, *_cache_notes(comparison), *_interval_notes(terms, points)]
+    return [*notes, *_cache_notes(comparison), *_interval_notes(terms, points, typed)]
 
 
 def _cache_notes(comparison: BothSides) -> list[str]:
@@ -287,12 +287,13 @@ def _cache_notes(comparison: BothSides) -> list[str]:
     return [f"the hit rate helps the machines alone beside {', '.join(alike)}: no cache is bought there, hits are billed in full{rest}"]
 
 
-def _interval_notes(terms: Terms, points: Sequence[VolumePoint]) -> list[str]:
+def _interval_notes(terms: Terms, points: Sequence[VolumePoint], typed: str) -> list[str]:
     """What an interval does not have in it."""
     notes = []
     if terms.price_low == terms.price_high:
-        price = "what a bought chip costs" if terms.owned is not None else "the chip's price"
-        notes.append(f"{price} has no range in its source: intervals have the error of a step's time alone")
-    if any(point.kind == TIP and point.rates.low and point.rates.low >= float(point.rate) * (1 - SAME) for point in points):
+        price = "what a bought chip costs has no range in its source" if terms.owned is not None else "the chip's price has one quote"
+        notes.append(f"{typed or price}: intervals have the error of a step's time alone")
+    tips = [point.rates for point in points if point.kind == TIP and point.rates.low and point.rates.low >= float(point.rate) * (1 - SAME)]
+    if any(rates.low != rates.high for rates in tips):
         notes.append("the low end of the volume at which it tips is that volume: faster steps save nothing where the smallest fleet tips")
     return notes

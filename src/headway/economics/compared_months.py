@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,21 +67,38 @@ class BothSides:
         """The volumes asked about, where each sheet tips, and a curve around them; several volumes are the curve themselves."""
         prices = self.prices(float(self.hit_rate))
         is_alone = len(rates) == 1
-        tips = [self.tip(api) for api in prices]
-        last = [self.last_tip(api, tip) for api, tip in zip(prices, tips, strict=True)]
         volumes = [self.volume(api, rate, is_alone) for rate in rates for api in prices]
+        turns = [self.turns(api, volume) for api, volume in zip(prices, volumes if is_alone else [None] * len(prices), strict=True)]
+        tips, last = [turn[0] for turn in turns], [turn[1] for turn in turns]
         least = self.crossing(prices[0]).after(0.0)
         edges = [float(point.rate) for point in (*volumes, *filter(None, (*tips, *last)))] or [least if math.isfinite(least) else 1.0]
         curve = [] if len(rates) > 1 else np.geomspace(min(edges) / SPAN, max(edges) * SPAN, CURVE)
         curved = [VolumePoint(kind=CURVED, api=api, rate=float(rate), fleet=self.fleet(float(rate))) for rate in curve for api in prices]
         return [*volumes, *filter(None, tips), *filter(None, last), *curved]
 
+    def turns(self, api: ApiPrice, volume: VolumePoint | None) -> tuple[VolumePoint | None, VolumePoint | None]:
+        """The first and the last volume at which it tips; a plan for the volume asked about is right where the search says otherwise."""
+        first = self.tip(api)
+        rate, month = (0.0, math.inf) if volume is None else (float(volume.rate), float(self.terms.month_usd(volume.fleet)))
+        even = float(laws.tipping_rate(month, api.request_usd))  # where the API costs as much as these machines
+        if volume is not None and even <= rate and (first is None or rate < float(first.rate)):
+            first = VolumePoint(kind=TIP, api=api, rate=even, fleet=volume.fleet, rates=self.tip_ends(api, even))
+        last = self.last_tip(api, first)
+        turned = last or first
+        if turned is not None and math.isfinite(even) and float(turned.rate) <= rate < even / (1 + SAME):
+            last = self.checked(LAST, api, even, self.last_ends(api, even))
+        if first is not None and last is None:  # from one volume on
+            first = replace(first, rates=Ends(low=first.rates.low, high=self.last_ends(api, float(first.rate)).high))
+        return first, last
+
     def tip(self, api: ApiPrice) -> VolumePoint | None:
         """The least volume at which machines cost no more than the API, with a plan for it; None where they never do."""
         rate = self.crossing(api).first(self.share(api))
-        if rate is None:
-            return None
-        rates, fleet = self.tip_ends(api, rate), self.fleet(rate)
+        return None if rate is None else self.checked(TIP, api, rate, self.tip_ends(api, rate))
+
+    def checked(self, kind: str, api: ApiPrice, rate: float, rates: Ends) -> VolumePoint | None:
+        """The volume near one of the search at which the API costs what a plan for that very volume does; None where none carries it."""
+        fleet = self.fleet(rate)
         for _ in range(MOST_CHECKS):
             fleet = self.check(float(self.terms.need(rate)))
             after = float(laws.tipping_rate(self.terms.month_usd(fleet), api.request_usd))
@@ -91,7 +108,7 @@ class BothSides:
             rates = Ends(low=_scaled(rates.low, after / before), high=_scaled(rates.high, after / before))
             if is_settled:
                 break
-        return VolumePoint(kind=TIP, api=api, rate=rate, fleet=fleet, rates=rates)
+        return VolumePoint(kind=kind, api=api, rate=rate, fleet=fleet, rates=rates)
 
     def share(self, api: ApiPrice) -> float:
         """Least cost of a request on machines, over the API's."""
@@ -110,12 +127,19 @@ class BothSides:
         fast = rate if is_smallest else self.crossing(api, 1 / terms.width).first(share / terms.width, usual.after(0.0))
         return ends(rate, (fast or rate, cheap or rate), (slow, dear))
 
+    def last_ends(self, api: ApiPrice, rate: float) -> Ends:
+        """The interval of the volume from which on machines stay cheaper, by the same inputs."""
+        terms, share = self.terms, self.share(api)
+        slow, fast = (self.crossing(api, factor).last(share * factor) for factor in (terms.width, 1 / terms.width))
+        dear, cheap = (self.crossing(api, price=price).last(share * price) for price in (terms.price_high, terms.price_low))
+        return ends(rate, (fast or rate, cheap or rate), (slow, dear))
+
     def last_tip(self, api: ApiPrice, tip: VolumePoint | None) -> VolumePoint | None:
         """The volume from which on machines stay cheaper, where that is not the first at which they are."""
         rate = None if tip is None else self.crossing(api).last(self.share(api))
         if tip is None or rate is None or rate <= float(tip.rate) * (1 + SAME):
             return None
-        return VolumePoint(kind=LAST, api=api, rate=rate, fleet=self.fleet(rate))
+        return VolumePoint(kind=LAST, api=api, rate=rate, fleet=self.fleet(rate), rates=self.last_ends(api, rate))
 
     def volume(self, api: ApiPrice, rate: Any, is_alone: bool) -> VolumePoint:
         """A volume that was asked about; where it is the only one, checked, with the hit rate at which it tips."""

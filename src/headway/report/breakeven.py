@@ -34,7 +34,7 @@ def describe(rows: Sequence[Row], known: Sequence[Row], volumes: int) -> output.
     several = len({row["sheet"] for row in rows}) > 1
     view = [key for key in VIEW if key != "sheet" or several]
     alone = volumes_asked[0] if volumes == 1 and volumes_asked else None
-    remarks = [*_at_volume(alone), *_stays(known, tip), *_further(known, first), *_checked(rows)]
+    remarks = [*_no_interval(tip), *_at_volume(alone), *_stays(known, tip), *_further(known, first), *_checked(rows)]
     curve = [row for row in rows if row["kind"] == "curve" and row["sheet"] == first["sheet"]][::THINNED]
     people = Listing([*(row for row in rows if row["kind"] != "curve"), *curve])
     return output.Summary(_answer(alone, tip, known, first), view, people=people, remarks=remarks, first=FIRST)
@@ -62,7 +62,7 @@ def _turn(rows: Sequence[Row], tip: Row) -> str:
     last = _last(rows, str(tip["sheet"]))
     start = f"{_day(tip)}{_between(tip)}"
     if last is not None:
-        return f"first at {start}, for good from {_day(last)}"
+        return f"first at {start}, for good from {_count(last['requests_per_day'])}{_between(last, '')}"
     carried = [row["requests_per_day"] for row in rows if row["sheet"] == tip["sheet"] and row["machines_usd_per_month"] is not None]
     ended = any(row["sheet"] == tip["sheet"] and row["why"] and row["requests_per_day"] > max(carried) for row in rows)
     return f"from {start} to {_count(max(carried))}, the most that was tried and that they carry" if ended else f"from {start} on"
@@ -97,12 +97,12 @@ def _count(value: float) -> str:
     return f"{rounded:,.0f}" if 1000 <= rounded < 1e6 else format_value(rounded, "")
 
 
-def _between(row: Row) -> str:
+def _between(row: Row, level: str = "90 %: ") -> str:
     """The interval of a volume; open where one end never comes, and none where a step's error moves neither end."""
     low, high = row["requests_per_day_lo"], row["requests_per_day_hi"]
     if low == high:
         return ""
-    return f" (90 %: {'none' if low is None else _count(low)} .. {'never' if high is None else _count(high)})"
+    return f" ({level}{'none' if low is None else _count(low)} .. {'never' if high is None else _count(high)})"
 
 
 def _usd(value: float) -> str:
@@ -168,6 +168,13 @@ def _stays(rows: Sequence[Row], tip: Row | None) -> list[str]:
     return ["between these two volumes each further machine, paid whole, can make the API cheaper again until more requests fill it"]
 
 
+def _no_interval(tip: Row | None) -> list[str]:
+    """Why the volume at which it tips has no interval."""
+    if tip is None or tip["requests_per_day_lo"] != tip["requests_per_day_hi"]:
+        return []
+    return ["the volume at which it tips has no interval: the smallest fleet tips there, however fast, its price is one figure"]
+
+
 def _further(rows: Sequence[Row], first: Row) -> Iterable[str]:
     """Where the other sheets tip."""
     for name in dict.fromkeys(row["sheet"] for row in rows if row["sheet"] != first["sheet"]):
@@ -179,7 +186,7 @@ def _checked(rows: Sequence[Row]) -> list[str]:
     """Which rows were simulated."""
     if all(row["confidence"] is None for row in rows):
         return []
-    return ["rows with a confidence were simulated as headway plan does; the curve, the interval and the last tip are of the search alone"]
+    return ["rows with a confidence were simulated as headway plan does; the others and the widths of intervals are of the search alone"]
 
 
 # -- picture --------------------------------------------------------------------------------------------------------------------
