@@ -37,8 +37,8 @@ def test_law__draws_a_curve_for_each_value_of_the_shorter_list_and_its_numbers()
             (row["peak_flops"], weight * row["peak_flops"] / (2 * 3.35e12)) for row in result.rows() if row["weight_byte"] == weight
         ]
         assert [(row["x"], pytest.approx(row["y"])) for row in data_rows(picture, f"curve{place}")] == expected and len(expected) == 8
-    assert "14.93 token at peak flops 100 TFLOP/s to 1.493k token at 10 PFLOP/s" in picture.title
-    assert len(tips(result)) == 8 and "weight byte 2 B" in tips(result)[0]
+    assert "14.9 tokens to 1.49k tokens as peak FLOP/s goes from 100 TFLOP/s to 10 PFLOP/s" in picture.title
+    assert len(tips(result)) == 8 and "weight 2 B" in tips(result)[0]
 
 
 @pytest.mark.parametrize(("values", "kind"), [("1..8+1", "linear"), ("1..64*4", "log"), ("1,2,4,8", "log"), ("1,2,3", "linear")])
@@ -52,7 +52,7 @@ def test_law__a_single_value_is_a_point_of_the_curve_along_its_first_argument() 
     result = hw.command("law hardware_ratio weight_byte=2 peak_flops=h100.peak_bf16 mem_bw=h100.hbm_bw")
     picture = result.plot()
     point, line = data_rows(picture, "curve0"), data_rows(picture, "around")
-    assert [row["y"] for row in point] == [result.rows()[0]["result"]] and "295.3 token" in picture.title
+    assert [row["y"] for row in point] == [result.rows()[0]["result"]] and "295 tokens" in picture.title
     assert [row["y"] / row["x"] for row in line] == pytest.approx([point[0]["y"] / 2] * len(line))  # in proportion to the bytes
     assert (line[0]["x"], line[-1]["x"], len(line)) == (pytest.approx(0.5), pytest.approx(8), 41)
 

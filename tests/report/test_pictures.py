@@ -155,7 +155,7 @@ def test_trend__points_are_all_chips_and_the_line_is_the_median_of_the_lit() -> 
     rest, lit, line = (result.plot().data[f"years0_rows{place}"] for place in range(3))
     known = [row for row in result.rows() if row["hardware_ratio_bf16"]]
     assert len(rest) + len(lit) == len(known) and lit
-    assert {point["name"] for point in lit} == {row["chip"] for row in known if (row["scale_up_domain"] or 0) >= 8}
+    assert {point["name"] for point in lit} == {row["chip"].replace("_", "-") for row in known if (row["scale_up_domain"] or 0) >= 8}
     for point in line:
         of_year = [row["y"] for row in lit if row["x"] == point["x"]]
         assert len(of_year) >= 3 and point["y"] == statistics.median_high(of_year)

@@ -59,7 +59,7 @@ SHEET_COLUMNS = {
 }
 SHEET_VIEW = ("quantity", "value", "lo", "hi", "driven_by", "verdict")
 MOST = 50
-PANEL_TITLES = {"active": "active parameters", "total": "all parameters", "kv": "KV bytes read per token of context"}
+PANEL_TITLES = {"active": "active parameters", "total": "parameters in all", "kv": "KV bytes read per token of context"}
 SIZE_WORDS = {"active": "active", "total": "in all"}
 MEDIAN = "markups are those of medians over hosts; for one host's prices of a model that many host, --assume hosts=1 widens the intervals"
 
@@ -253,10 +253,11 @@ def _drawing(rows: Rows, view: View) -> Picture:
         panels.append([dots.Dots(name=f"quantity{number}", rows=mine, key="value", labels=labels, texts=texts, unit=unit,
                                  tones=["weights" if row["quantity"] == "total" else "compute" for row in mine])])  # fmt: skip
     first = [row for row in points if row["sheet"] == points[0]["sheet"]]
-    fitted = " and ".join(f"{_span(row)} {SIZE_WORDS.get(row['quantity'], PANEL_TITLES['kv'])}" for row in first)
+    fitted = " and ".join(f"{_span(row)} {PANEL_TITLES[row['quantity']]}" for row in first)
     drivers = list(dict.fromkeys(row["driven_by"] for row in first if row["driven_by"]))
-    caption = f"Each line is the interval that holds with {LEVEL:.0%}; most of what is known comes from the {' and the '.join(drivers)}."
-    title = f"{first[0]['model']}'s prices fit {fitted}" + ("" if is_one else f"; {len({row['sheet'] for row in points})} sheets")
+    caption = f"The line holds {LEVEL:.0%} of what the prices allow, the shade {LEVEL:.0%} of what was likely before them; most comes " \
+              f"from the {' and the '.join(drivers)}."  # fmt: skip
+    title = f"{first[0]['model']}'s list prices fit {fitted}" + ("" if is_one else f"; {len({row['sheet'] for row in points})} sheets")
     subtitle = f"parameters that explain the list prices of {first[0]['sheet'] if is_one else 'each sheet'} (log)"
     return compose(view, panels, title=title, subtitle=subtitle, caption=caption)
 

@@ -51,15 +51,14 @@ def along(law: Law, call: Any, rows: Sequence[dict[str, Any]], near: Callable[[s
     visible = [row for name in names for row in curves[name]]
     places = [float(row[x]) for row in visible] + [row["x"] for row in around]
     is_log = _is_geometric(sorted(set(places)))
-    across = scale.AxisScale(heading(x) + " (log)" * is_log, places, unit_x, log=is_log, most=6, room=0.07,
+    across = scale.AxisScale(_capital(_argument(x, unit_x)) + " (log)" * is_log, places, unit_x, log=is_log, most=6, room=0.07,
                              base=2 if is_log and x in grid.BINARY else 10)  # fmt: skip
     up = scale.AxisScale("", [*(float(row["result"]) for row in visible), *(row["y"] for row in around)], unit)
-    kind = ", ".join([unit] * (unit == "token") + ["log"] * up.axis().log)  # ticks have other units
-    drawing = plot.Plot(name="law", x=across, y=up, parts=parts, height=300, is_fitting=True,
-                        heading=_name(law) + (kind and f" ({kind})"))  # fmt: skip
+    kind = " in tokens" * (unit == "token") + " (log)" * up.axis().log  # ticks have other units
+    drawing = plot.Plot(name="law", x=across, y=up, parts=parts, height=300, is_fitting=True, heading=_capital(_name(law)) + kind)
     less = f"; the first {len(names)} of {len(curves)} curves" if len(curves) > len(names) else ""
     fixed = _values(call, first[0], [key for key in call.axes if key not in (*varying, x)])
-    subtitle = f"{law.name}{fixed and f' at {fixed}'}{less}"
+    subtitle = f"{fixed or _name(law)}{less}"
     title = _finding(law, call, first, x, names[0])
     return frame.compose(view, [[drawing]], title=title, subtitle=subtitle, caption=words.sentence(law))
 
@@ -76,27 +75,51 @@ def _around(row: dict[str, Any], x: str, near: Callable[[str, Sequence[float]], 
 
 def _name(law: Law) -> str:
     """Its name in words, without the unit at its end."""
-    return heading(law.name.removesuffix("_s"))
+    return _argument(law.name, "s")
+
+
+SPELLED = {"bw": "bandwidth", "mem": "memory", "flops": "FLOP/s", "dim": "dimension"}  # what names of arguments shorten
+TAILS = {"byte": ("_bytes", "_byte"), "s": ("_s",)}  # of names, which the unit of a value says too
+
+
+def _argument(key: str, unit: str) -> str:
+    """A name in words, without the unit at its end."""
+    tail = next((tail for tail in TAILS.get(unit, ()) if key.endswith(tail)), "")
+    return " ".join(SPELLED.get(word, word) for word in heading(key.removesuffix(tail)).split())
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _text(value: Any, unit: str) -> str:
+    """A value as on an axis; words and truths as they are."""
+    if isinstance(value, bool) or value is None:
+        return words.text(value, unit)
+    return scale.tick_text(value, unit) + " tokens" * (unit == "token")
 
 
 def _values(call: Any, row: dict[str, Any], keys: Sequence[str]) -> str:
     """Arguments of a row in words."""
     return ", ".join(
-        f"{heading(key)} {words.text(row[key], call.unit(key)) if type(row[key]) in (int, float) else row[key]}" for key in keys
+        f"{_argument(key, call.unit(key))} {_text(row[key], call.unit(key)) if type(row[key]) in (int, float) else row[key]}"
+        for key in keys
     )
 
 
 def _finding(law: Law, call: Any, line: Sequence[dict[str, Any]], x: str, name: str) -> str:
     """Title: from what to what the law goes along its argument."""
-    name, (first, last) = name and f", {name}", (line[0], line[-1])
-    start, end = (f"{words.text(row['result'], call.unit())} at {words.text(row[x], call.unit(x))}" for row in (first, last))
-    start = start.replace(" at ", f" at {heading(x)} ")
-    law_name = _name(law)[:1].upper() + _name(law)[1:]
+    name, (first, last), argument = name and f", at {name}", (line[0], line[-1]), _argument(x, call.unit(x))
+    (start, end), (low, high) = (
+        [_text(row[key], unit) for row in (first, last)] for key, unit in (("result", call.unit()), (x, call.unit(x)))
+    )
+    law_name = _capital(_name(law))
     if len(line) == 1:
-        return f"{law_name} is {start}{name}"
+        return f"{law_name} is {start} at {argument} {low}{name}"
     if first["result"] == last["result"]:
-        return f"{law_name} is {start} and as much at {words.text(last[x], call.unit(x))}{name}"
-    return f"{law_name} {'rises' if last['result'] > first['result'] else 'falls'} from {start} to {end}{name}"
+        return f"{law_name} is {start} whether {argument} is {low} or {high}{name}"
+    way = "rises" if last["result"] > first["result"] else "falls"
+    return f"{law_name} {way} from {start} to {end} as {argument} goes from {low} to {high}{name}"
 
 
 def _is_geometric(values: Sequence[float]) -> bool:

@@ -129,7 +129,7 @@ def errors(rows: Rows, view: View) -> Picture:
     if not largest:
         raise BadValue("--plot", "no rows", "rows to draw")
     largest.sort(key=lambda row: row["median_error"])
-    labels = [f"{row['chip']}, {row['engine']}, {row['model_class'].replace('moe', 'MoE')}" for row in largest]
+    labels = [f"{row['chip'].replace('_', '-')}, {row['engine']}, {row['model_class'].replace('moe', 'MoE')}" for row in largest]
     texts = [f"{row['median_error']:.0%}, {row['measure']} ({row['rows']:,})" for row in largest]
     by_measure: dict[str, list[float]] = {}
     for row in largest:

@@ -24,6 +24,7 @@ APART = ("model", "system", "seq", "global_batch", "dtype", "optimizer", "schedu
 
 
 MOST_BARS = 8
+NOTHING = "none"  # recomputed
 SUREST = 0.995  # chance from which a sentence gives no figure
 BETTER = {"step": "faster", "cost": "better by cost", "chips": "better by number of chips"}
 STEP = (
@@ -99,9 +100,14 @@ def layouts(rows: Sequence[Row], view: View) -> Picture:
     memory = scale.AxisScale("Memory of the fullest chip; the mark is its HBM", [0.0, *most], "byte", **common)
     drawings = [[bars.Bars(name="step", bars=steps, x=time)], [bars.Bars(name="memory", bars=sizes, x=memory)]]
     best = pairs[0][0]
-    largest = max(_parts(best, STEP), key=lambda part: part[1])[0]
-    title = f"A step takes {format_value(best['step_s'], 's')} at MFU {best['mfu']:.0%}, the largest part {largest}"
-    subtitle = f"{subject(best)}; expected values"
+    apart = [max(values) - min(values) for values in zip(*([value for _, value, _ in bar.parts] for bar in steps), strict=True)]
+    title = f"A step takes {steps[0].note} at MFU {best['mfu']:.0%}"
+    if len(pairs) > 1:
+        second = format_value(min(row["step_s"] for row, _ in pairs[1:]), "s")
+        title += f", {second} or more in the other layouts, which differ most in {STEP[apart.index(max(apart))][0]}"
+    else:
+        title += f", the largest part {max(_parts(best, STEP), key=lambda part: part[1])[0]}"
+    subtitle = f"{subject(best)}; expected values; named are degrees, schedule and what is recomputed"
     subtitle += f"; the first {len(pairs)} of {len(rows)} layouts" if len(rows) > len(pairs) else ""
     caption = "Above, where a step's time goes: what is not matmuls is what a better layout can save; below, what the fullest chip holds."
     return frame.compose(view, drawings, title=title, subtitle=subtitle, caption=caption)
@@ -145,10 +151,13 @@ def _schedules(stages: int, count: int) -> dict[str, list[PipelineBlock]]:
 
 
 def labels(rows: Sequence[Row]) -> list[str]:
-    """Label per row: its degrees of parallelism, and settings that differ between rows."""
+    """Label per row: its degrees of parallelism, and settings that differ between rows, where they are any."""
     apart = [key for key in APART if len({row[key] for row in rows}) > 1]
     layout_texts = [" ".join(f"{key}{row[key]}" for key in DEGREES if row[key] != 1) or "one chip a copy" for row in rows]
-    return [", ".join([way, *(_field_text(key, row) for key in apart)]) for way, row in zip(layout_texts, rows, strict=True)]
+    return [
+        ", ".join([way, *(_field_text(key, row) for key in apart if row[key] != NOTHING)])
+        for way, row in zip(layout_texts, rows, strict=True)
+    ]
 
 
 def _field_text(key: str, row: Row) -> str:

@@ -96,8 +96,8 @@ def chips(rows: Rows, view: View) -> Picture:
     ratio, drain = middles["hardware_ratio_bf16"], middles["drain_s"]
     title = "Chips by the year they came out"
     if ratio and drain:
-        title = f"A median server chip does {_grew(ratio, 'count', ' multiply-adds per byte')}; draining its HBM takes "
-        title += " to ".join(tick_text(end(row["y"] for row in drain), "s") for end in (min, max))
+        title = f"A median server chip does {_grew(ratio, 'count', ' multiply-adds per byte read')}; reading its whole HBM takes "
+        title += " to ".join(f"{end(row['y'] for row in drain) * 1000:.0f}" for end in (min, max)) + " ms in any year"
     return years.picture(
         list(rows), years.CHIPS, CHIPS, middles, view, title=title,
         subtitle="each point is a chip of the catalogue by the year it came out; the line is the median of the lit ones",

@@ -40,6 +40,6 @@ def _longest(rows: Sequence[Row]) -> list[Row]:
 
 def panels(run: LabRun, rows: Sequence[Row]) -> list[list[plot.Plot]]:
     """Recall and time by context, a line for each pattern."""
-    x = scale.AxisScale("tokens of context", [row["at"] for row in rows], "token", room=0.05, log=True)
-    recall = lines(rows, "recall", "recall: share of facts answered", x, ends=(0, 1), log=False)
-    return [[recall], [lines(rows, "step", "step: time of its attention", x, log=True)]]
+    x = scale.AxisScale("Tokens of context", [row["at"] for row in rows], "token", room=0.05, log=True)
+    recall = lines(rows, "recall", "Facts answered (share)", x, ends=(0, 1), log=False)
+    return [[recall], [lines(rows, "step", "Time of attention in a step", x, log=True)]]

@@ -23,8 +23,8 @@ def headline(run: LabRun, rows: Sequence[Row]) -> str:
     text = "Reversible layers were trained beside plain ones"
     if reversible and plain:
         less, more = (format_value(values[max(values)], "byte") for values in (reversible, plain))
-        text = f"{max(plain):g} reversible layers hold {less} of activations, plain ones {more}"
-    return text + (f", for {slower[max(slower)]:.2f} times the time" if slower else "")
+        text = f"{max(plain):g} reversible layers hold {less} of activations where plain ones hold {more}"
+    return text + (f", and take {slower[max(slower)]:.2f} times as long" if slower else "")
 
 
 def below(run: LabRun, rows: Sequence[Row]) -> list[str]:
@@ -45,9 +45,9 @@ def below(run: LabRun, rows: Sequence[Row]) -> list[str]:
 def panels(run: LabRun, rows: Sequence[Row]) -> list[list[plot.Plot]]:
     """Memory by depth, counted and of the whole process, a line for each way."""
     sizes = [row for row in rows if row["unit"] == "byte"]
-    x = scale.AxisScale("layers", [row["at"] for row in sizes], room=0.05, base=2)
-    between = lines(sizes, ACTIVATIONS, "activations held between the passes", x, log=True)
-    return [[between], [lines(sizes, PEAK, "peak memory of the process, beyond its weights", x, log=True)]]
+    x = scale.AxisScale("Layers", [row["at"] for row in sizes], room=0.05, base=2)
+    between = lines(sizes, ACTIVATIONS, "Activations held between the passes (log)", x, log=True)
+    return [[between], [lines(sizes, PEAK, "Peak memory of the process beyond its weights", x, log=False, zero=True)]]
 
 
 def _along(rows: Sequence[Row], quantity: str) -> dict[float, float]:

@@ -86,9 +86,10 @@ def drawing(run: LabRun, rows: Sequence[Row], view: View) -> Picture:
     measured = [row for row in rows if row["measured"] is not None]
     inside, stopped = sum(row["inside"] for row in measured), "interrupted: " * run.interrupted
     stopped = "under way: " if run.is_running else stopped
-    title = f"{stopped}{inside} of {len(measured)} measured points lie in the interval that was predicted"
+    title = stopped + (words_of(run).headline(run, measured) if measured else f"{run.experiment.name}: nothing is measured yet")
     quiet = f"; the machine was not quiet ({'; '.join(run.noise.reasons)})" if run.noise.reasons else ""
-    caption = f"The band is the interval that was predicted, written down before the first point{quiet}."
+    caption = f"The band is the interval that was predicted, written down before the first point; {inside} of {len(measured)} measured " \
+              f"points lie inside{quiet}."  # fmt: skip
     return frame.compose(view, panels, title=title, subtitle=f"{run.experiment.title}; {run.machine}, {run.date}", caption=caption)
 
 

@@ -15,13 +15,17 @@ from headway.report.pictures.scale import AxisScale, PictureAxis
 
 PITCH = 30
 MOST_ROWS = 24
+PRIOR = ("prior_lo", "prior_hi")
 Box = tuple[float, float, float, float]  # left and right end, upper and lower
 Entry = tuple[Mapping[str, Any], str, str, str]  # a row, its label, its text, its meaning
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """A panel of one number of each row that has it, between a label and a text; its interval where `KEY_lo` and `KEY_hi` are known."""
+    """A panel of one number of each row that has it, between a label and a text; its interval where `KEY_lo` and `KEY_hi` are known.
+
+    Behind a row is shaded what was likely before, where `prior_lo` and `prior_hi` are known.
+    """
 
     name: str
     rows: Sequence[Mapping[str, Any]]
@@ -52,16 +56,22 @@ class Dots:
         reserve = max(text_width(text) for text in (*self.texts_beside, *(text for _, _, text, _ in entries))) + 16
         width, pitch, lead = inner(view, margin, reserve, columns), PITCH + raised, SIZE * LEADING * bool(self.references)
         ends = [[row[end] for end in (f"{self.key}_lo", f"{self.key}_hi") if row.get(end) is not None] for row, *_ in entries]
-        values = [*(entry[0][self.key] for entry in entries), *(end for pair in ends for end in pair), *(at for at, _ in self.references)]
+        priors = [[row[end] for end in PRIOR if row.get(end) is not None] for row, *_ in entries]
+        values = [*(entry[0][self.key] for entry in entries), *(end for pair in (*ends, *priors) for end in pair)]
+        values += [at for at, _ in self.references]
         x = AxisScale(self.title, [*values, *(self.band or ())], self.unit, most=5).fitting(width, view.ends(f"x{suffix}"))
         x = dataclasses.replace(  # without ticks whose texts would leave the frame
             x, ticks=tuple((at, text) for at, text in x.ticks if x.across(at, width) - text_width(text) / 2 > -margin - EDGE)
         )
         data: dict[str, list[Row]] = {part: [] for part in ("band", "guides", "reference", "rules", "points", "names", "words", "tips")}
         boxes: list[Box] = []
-        for place, (entry, interval) in enumerate(zip(entries, ends, strict=True)):
+        for place, (entry, interval, prior) in enumerate(zip(entries, ends, priors, strict=True)):
             spans = [x.across(value, width) for value in (entry[0][self.key], *interval)]
-            boxes += self._row(view, data, entry, spans, lead + place * pitch + (pitch + raised) / 2, (margin, width + reserve))
+            middle = lead + place * pitch + (pitch + raised) / 2
+            boxes += self._row(view, data, entry, spans, middle, (margin, width + reserve))
+            if len(prior) == len(PRIOR):
+                low, high = (x.across(value, width) for value in prior)
+                data["band"].append({"x": low, "x2": high, "y": middle - 7, "y2": middle + 7, "color": view.colours.rest})
         self._behind(view, data, x, width, boxes)
         names = {part: f"{self.name}_{part}" for part in data}
         layers = [marks.pixel_boxes(names["band"], opacity=0.45), marks.pixel_rules(names["guides"]),

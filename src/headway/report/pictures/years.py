@@ -60,7 +60,9 @@ def year(row: Mapping[str, Any]) -> float:
 
 def _plot(rows: Rows, quantity: Quantity, sides: Sides, middles: Rows, number: int, columns: int) -> Plot:
     key, words, unit = quantity
-    points = [{"x": row["at"], "y": row[key], "name": str(row[sides.name]), "lit": sides.is_lit(row)} for row in rows if row.get(key)]
+    points = [
+        {"x": row["at"], "y": row[key], "name": row[sides.name].replace("_", "-"), "lit": sides.is_lit(row)} for row in rows if row.get(key)
+    ]
     points = [{**row, "tip": f"{row['name']} {tick_text(row['y'], unit)}"} for row in points]
     parts: list[Part] = []
     for is_lit, meaning in ((False, "rest"), (True, LIT)):
