@@ -20,8 +20,13 @@ def test_plan__machine_that_is_too_small_says_how_many_cards_do(cli: Cli) -> Non
     free, fewer = planned(cli, "h100-sxm", 150), planned(cli, "16xh100-sxm", 150)
     cards = int(free["rows"][0]["chips"])
     assert 16 < cards < 24 and free["rows"][0]["confidence"] >= 0.8
-    assert f"; {cards} h100-sxm do for $" in fewer["answer"]
+    assert f"; {cards} h100-sxm do for $" in fewer["answer"] and fewer["answer"].endswith("rented by the card (--on h100-sxm).")
     assert (fewer["rows"][0].get("confidence") or 0.0) < 0.8
+
+
+def test_plan__part_of_a_node_is_told_as_such(cli: Cli) -> None:
+    plan = cli.json("plan llama-3.1-8b --on 9xh100-sxm --rate 20 --prompt 4k --output 150 --tpot 40ms --no-check")
+    assert plan["answer"].startswith("9 of 16 h100-sxm carry")
 
 
 def test_plan__machine_that_is_too_unsure_says_the_confidence_it_lacks(cli: Cli) -> None:

@@ -195,7 +195,8 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
     if sized is not None and sized.holds:
         best = sized.plan.table.row(0) | facts(sized)
         machines = _nodes(best, sized.plan)
-        enough = f"{machines} {'does' if machines.startswith('1 ') else 'do'}{_month(best)}"
+        by_card = f", rented by the card (--on {MULTIPLES.sub('', best['system'])})" if sized.plan.best.case.system.rented else ""
+        enough = f"{machines} {'does' if machines.startswith('1 ') else 'do'}{_month(best)}{by_card}"
     if plan.fails and enough:
         return sentence(f"One {row['system']} does not carry {load}; {enough}")
     if plan.fails:
@@ -221,12 +222,14 @@ def _month(row: Row) -> str:
 
 
 def _nodes(row: Row, plan: LayoutPlan) -> str:
-    """The nodes or cards in words, such as `2 nodes of 8 h100-sxm`, `3 gb200-nvl72`, `5 l4` or `8 l4 in machines of 4`."""
+    """The nodes or cards in words, such as `2 nodes of 8 h100-sxm`, `9 of 16 h100-sxm`, `3 gb200-nvl72` or `8 l4 in machines of 4`."""
     nodes, chips, system = int(row["nodes"]), int(row["node_chips"]), plan.best.case.system
     machine = MULTIPLES.sub("", row["system"])
     if system.rented and chips < system.chip.scale_up_domain:
         together = "" if chips == 1 or nodes == 1 else f" in machines of {chips}"
         return f"{nodes * chips} {machine}{together}"
+    if system.chips < nodes * chips:  # of the last node a part is paid for
+        return f"{int(system.chips)} of {nodes * chips} {machine}"
     is_multiple = row["system"] == f"{nodes}x{machine}"
     return f"{nodes} {machine}" if chips == 1 or is_multiple else f"{number_of(nodes, 'node')} of {chips} {machine}"
 
