@@ -19,7 +19,7 @@ def planned(cli: Cli, machine: str, rate: float) -> dict[str, Any]:
 def test_plan__machine_that_is_too_small_says_how_many_cards_do(cli: Cli) -> None:
     free, fewer = planned(cli, "h100-sxm", 150), planned(cli, "16xh100-sxm", 150)
     cards = int(free["rows"][0]["chips"])
-    assert 16 < cards < 24 and free["rows"][0]["confidence"] >= 0.8
+    assert 16 < cards < 24 and free["rows"][0]["confidence"] >= 0.8 and "confidence (80% asked)" in free["answer"]
     assert f"; {cards} h100-sxm do for $" in fewer["answer"] and fewer["answer"].endswith("rented by the card (--on h100-sxm).")
     assert (fewer["rows"][0].get("confidence") or 0.0) < 0.8
 

@@ -201,7 +201,7 @@ def answer(row: Row, checked: CheckedPlan, sized: CheckedPlan | None = None) -> 
         return sentence(f"One {row['system']} does not carry {load}; {enough}")
     if plan.fails:
         return sentence(words.refusal(row, plan), f": {plan.infeasible}")
-    nearest = _nearest(checked.checked)
+    nearest = _nearest(checked)
     if not checked.holds:
         surely = f" with {checked.goal.confidence:.0%} confidence" if checked.checked and checked.checked.is_met else ""
         why = f"; {enough}" if enough else f": {nearest}" if nearest else ""
@@ -240,8 +240,9 @@ def _beside(status: LimitStatus, between: str) -> str:
     return f"{status.limit.words} {value}{between}{format_value(status.limit.most_s, 's')}"
 
 
-def _nearest(result: CheckedCandidate | None) -> str:
-    """The limit that breaks first, its simulated value, and the confidence, which is never certain."""
+def _nearest(checked: CheckedPlan) -> str:
+    """The limit that breaks first, its simulated value, and the confidence, which is never certain, beside the one asked for."""
+    result = checked.checked
     if result is None or not result.statuses:
         return ""
     if not result.stable:
@@ -250,7 +251,7 @@ def _nearest(result: CheckedCandidate | None) -> str:
     if sure is None:
         return _beside(result.statuses[0], ", limit ")
     status = next((status for status in result.statuses if status.limit == sure.tightest), result.statuses[0])
-    return f"{_beside(status, ', limit ')}, {_percent(sure.probability)} confidence"
+    return f"{_beside(status, ', limit ')}, {_percent(sure.probability)} confidence ({checked.goal.confidence * 100:.4g}% asked)"
 
 
 def verdict(checked: CheckedPlan) -> dict[str, Any] | None:
