@@ -93,6 +93,14 @@ def test_causes__true_one_of_simulated_faults(cases: tuple[FaultyRun, ...], tmp_
         assert all(part.measured >= 0 for part in (*cause.tpot, *cause.ttft))
 
 
+def test_headline__says_how_far_the_prediction_is_off(tmp_path: Path) -> None:
+    task, prediction, cause = scored(SLOW_LINKS, tmp_path)
+    assert prediction.tpot is not None and task.row.tpot_s
+    off = round(100 * (1 - prediction.tpot.expected / task.row.tpot_s))
+    text = headline(task, prediction, cause)
+    assert off > 10 and f"({off} % too low)" in text and cause.name in text and len(text.split()) <= 30
+
+
 def test_causes__a_fault_that_no_server_has_is_implausible(tmp_path: Path) -> None:
     """Links 14 times slower are never the cause that is named: another of up to three times is, or none, and then links are listed."""
     for case in FAR_TOO_SLOW:
@@ -203,7 +211,7 @@ def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
     command = ("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8")
     status, out, _ = cli(*command)
     assert status == 0
-    assert out.startswith("TPOT is 80.4 ms, 2.4 times the floor at this load; other requests' prefill takes 81 % of it.\n")
+    assert out.startswith("TPOT is 80.4 ms, predicted 82.3 ms (2 % too high), 2.4 times its floor; other requests' prefill takes 81 %")
     assert "the server runs as it should" in out and "\n         2. " in out
     answer = json.loads(cli(*command, "-o", "json")[1])
     row = answer["rows"][0]
@@ -215,4 +223,4 @@ def test_score__operator_story(cli: Cli, tmp_path: Path) -> None:
 def test_score__saturated_is_told(cli: Cli, tmp_path: Path) -> None:
     path = write(KNOWN[10], tmp_path / "bench.json")
     out = cli("score", "--vllm", str(path), "--on", "8xh100-sxm", "--tp", "8").text
-    assert out.startswith("The server is saturated: 12 requests/s arrive, it carries 9.3; TTFT is 12.3 s.\n")
+    assert out.startswith("The server is saturated: 12 requests/s arrive, it carries 9.3; TTFT is 12.3 s, predicted between 246 ms")

@@ -170,7 +170,7 @@ def test_score__vllm_result_of_a_user(cli: Cli) -> None:
     status, out, _ = cli("score", "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xh100-sxm", "--tp", "8")
     assert status == 0
     # 10 ms over a floor of 1.61 ms; 53 % of what is expected is the prefill of others
-    assert out.startswith("TPOT is 10 ms, 6.2 times the floor at this load; other requests' prefill takes 53 % of it.\n")
+    assert out.startswith("TPOT is 10 ms, predicted 9.48 ms (5 % too low), 6.2 times its floor; other requests' prefill takes 53 % of it.")
     assert "vllm_serve-1: served TPOT 10 ms measured, 9.48 ms expected (90 % " in out
     assert "the floor is" in out and "of its speed" in out and "Binds:   " in out
     rows = json.loads(cli("score", "--llama-bench", str(READERS / "llama_bench.json"), "-o", "json")[1])["rows"]

@@ -26,7 +26,7 @@ from headway.evidence.serving.score import parts, residuals, score
 from headway.evidence.serving.score import worst as largest_misses
 from headway.performance.calibration.in_force import calibrations
 from headway.report import output, prediction_pictures, words
-from headway.report.causes import headline, percent, share_columns, summary, times
+from headway.report.causes import error, headline, percent, share_columns, summary, times
 
 if TYPE_CHECKING:
     from headway.core.listing import Rows
@@ -165,8 +165,9 @@ def _run_headline(rows: Sequence[Mapping[str, Any]]) -> str:
     row = rows[0]
     actual, expected = format_value(row["measured"], row["unit"]), words.with_ends(row["expected"], row["lo"], row["hi"], row["unit"])
     name = f"{row['id']}: " if row["id"] else ""
-    start = f"{name}{row['measure']} is {actual}, expected {expected}"
-    several = f"; {inside} of {len(rows)} measurements within their intervals" if len(rows) > 1 else ""
+    off = "" if is_loose(row["lo"], row["hi"]) else f": {error(row['expected'] / row['measured'])}"
+    start = f"{name}{row['measure']} is {actual}, expected {expected}{off}"
+    several = f"; {inside} of {len(rows)} within their intervals" if len(rows) > 1 else ""
     return words.sentence(start, f", {percent(row['of_limit'])} of the limit's speed", several)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway.core.listing import Listing, estimate_text, format_value
+from headway.core.listing import Listing, estimate_text, format_value, is_loose
 from headway.report import output
 from headway.report.words import sentence, with_ends
 
@@ -74,6 +74,16 @@ def percent(share: float) -> str:
     return f"{100 * share:,.0f} %"
 
 
+def error(ratio: float) -> str:
+    """How far a prediction is off, from itself over the measurement.
+
+    >>> error(1.04), error(0.5), error(1.001)
+    ('4 % too high', '50 % too low', 'as measured')
+    """
+    off = percent(abs(ratio - 1))
+    return "as measured" if abs(ratio - 1) < 0.005 else f"{off} too {'high' if ratio > 1 else 'low'}"
+
+
 def times(value: float, digits: int = 2) -> str:
     """A factor with so many digits, as people write it.
 
@@ -84,7 +94,7 @@ def times(value: float, digits: int = 2) -> str:
 
 
 def headline(task: Any, prediction: Any, cause: Any) -> str:
-    """The measurement, its floor at this load, and the cause, in one sentence."""
+    """The measurement, the prediction and how far it is off, the floor at this load, and the cause, in one sentence."""
     row = task.row
     if cause.name == "queue":
         carried = f"it carries {cause.capacity:.3g}"
@@ -93,13 +103,14 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
             start = f"The server is saturated: {start}" if row.request_rate > cause.capacity else f"Requests wait in bursts: {start}"
         else:
             start = f"The server is saturated: {row.concurrency:,.0f} users wait for their turn, {carried} requests/s"
-        return sentence(start, f"; TTFT is {seconds(row.ttft_s)}" if row.ttft_s else "")
+        return sentence(start, f"; {_compared('TTFT', row.ttft_s, prediction.ttft)}" if row.ttft_s else "")
     if cause.name == "batch limit":
         start = f"A batch limit holds the server back: {fault_words(cause.fault)}"
-        return sentence(start, f"; TTFT is {seconds(row.ttft_s)}", f", expected {_expected(prediction.ttft)}")
-    start = f"TTFT is {seconds(row.ttft_s)}"
+        return sentence(start, f"; {_compared('TTFT', row.ttft_s, prediction.ttft)}")
+    start = _compared("TTFT", row.ttft_s, prediction.ttft)
     if row.tpot_s and prediction.tpot is not None:
-        start = f"TPOT is {seconds(row.tpot_s)}, {times(row.tpot_s / prediction.tpot.floor)} times the floor at this load"
+        floor = f"{times(row.tpot_s / prediction.tpot.floor)} times its floor"
+        start = f"{_compared('TPOT', row.tpot_s, prediction.tpot)}, {floor}"
     if cause.fault is not None:
         return sentence(start, f"; the cause is the {cause.name}: {fault_words(cause.fault)} would explain it")
     if cause.name == "not explained":
@@ -120,6 +131,14 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
     share = part.measured / row.tpot_s
     take = "take" if cause.name == "weights" else "takes"
     return sentence(start, f"; {cause.name} {take} {percent(share)} of it")
+
+
+def _compared(name: str, measured: float, estimate: Estimate | None) -> str:
+    """A measured time beside its prediction, and the error of that."""
+    if estimate is None:
+        return f"{name} is {seconds(measured)}"
+    off = "" if is_loose(estimate.low, estimate.high) else f" ({error(estimate.expected / measured)})"
+    return f"{name} is {seconds(measured)}, predicted {_expected(estimate)}{off}"
 
 
 def fault_words(fault: Fault) -> str:
