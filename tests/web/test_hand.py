@@ -27,7 +27,21 @@ VIEWS = [(page["name"], view["name"]) for page in pages.document() for view in p
          if not view.get("upload") and not view.get("waits")]  # fmt: skip
 FORM = """(form) => [...form.querySelectorAll('input:not([data-slider]), select')].map((input) =>
     [input.id.replace(/-\\d+$/, ''), input.type === 'checkbox' ? input.checked : input.value.trim()])"""
+# Of each mark of a picture, the rows that stand in the drawing: Vega ties what it drew to the row that it drew.
 SEEN = """(root) => {
+    const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+    const width = (node) => Math.round(Math.min(1200, Math.max(320, node.clientWidth / letters)));
+    const marks = (figure) => {
+        let item = [...figure.querySelectorAll('.drawing svg *')].find((node) => node.__data__?.mark)?.__data__;
+        while (item?.mark.group) item = item.mark.group;
+        const lists = [];
+        const walk = (mark) => {
+            if (mark.marktype === 'group') mark.items.forEach((group) => group.items.forEach(walk));
+            else if (mark.role === 'mark') lists.push(mark.items.map((entry) => ({...entry.datum})));
+        };
+        if (item) walk(item.mark);
+        return {title: figure.querySelector('.figure-title').textContent, lists};
+    };
     const isDim = (node) => Boolean(node.closest('[data-stale]'));
     const texts = (of) => [...root.querySelectorAll(of)].filter((node) => !isDim(node)).map((node) => node.textContent.trim());
     return {
@@ -38,6 +52,8 @@ SEEN = """(root) => {
         titles: texts('.picture .figure-title'),
         captions: texts('.picture figcaption'),
         command: texts('.answer > div .command code'),
+        pictures: texts('#answer').length ? [...root.querySelectorAll('.picture')].filter((node) => !isDim(node)).map(marks) : [],
+        width: width(root.querySelector('.pictures')),
     };
 }"""
 DRAG = "(range, at) => { range.value = String(at); range.dispatchEvent(new Event('input', {bubbles: true})); }"
@@ -64,19 +80,37 @@ def answer_of(key: str) -> dict[str, Any]:
     return reply.reply(asked, hw.command(asked.command()))
 
 
-def key_of(asked: PageQuestion) -> str:
+def key_of(asked: PageQuestion, width: int) -> str:
     flags = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.flags}
-    return json.dumps({"verb": asked.verb, "words": list(asked.words), "flags": flags}, sort_keys=True)
+    return json.dumps({"verb": asked.verb, "words": list(asked.words), "flags": flags, "width": width}, sort_keys=True)
+
+
+def canonical(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows in an order of their own, whole numbers like others."""
+    return sorted(json.dumps(json.loads(json.dumps(row), parse_int=float), sort_keys=True) for row in rows)
+
+
+def check_points(seen: dict[str, Any], expected: dict[str, Any]) -> int:
+    """How many rows stand in a drawing; its marks draw every set of rows of the answer's picture, whole, and nothing else."""
+    sets = {name: rows for picture in expected["pictures"] if picture["title"] == seen["title"] for name, rows in picture["data"].items()}
+    whole = {name: canonical(rows) for name, rows in sets.items()}
+    valid = {name: canonical([row for row in rows if None not in row.values()]) for name, rows in sets.items()}  # a dot needs a value
+    lists = [canonical(rows) for rows in seen["lists"]]
+    for rows in lists:
+        assert rows in whole.values() or rows in valid.values(), f"{seen['title']}: {rows[:2]} is no data of the picture"
+    for name, rows in whole.items():
+        assert not valid[name] or rows in lists or valid[name] in lists, f"{seen['title']}: {name} is not drawn"
+    return sum(map(len, lists))
 
 
 def check(window: Any, name: str, view: str) -> int:
-    """How many undimmed texts were compared; each is the answer's own to what the form shows now."""
+    """How many undimmed texts and rows of drawings were compared; each is the answer's own to what the form shows now."""
     seen = window.locator(".answer").evaluate(SEEN)
     undimmed = [seen[part] for part in ("headline", "figures", "cells", "titles", "captions")]
     if seen["faulty"] or not any(undimmed):
         assert not seen["faulty"] or not any(undimmed[1:]), "numbers stand undimmed below a refusal"
         return 0
-    expected = answer_of(key_of(shown_question(window, name, view)))
+    expected = answer_of(key_of(shown_question(window, name, view), seen["width"]))
     figures = {figure["text"] for figure in expected["figures"]}
     cells = {cell["text"].replace("_", " ") for row in expected["table"]["rows"] for cell in row}
     headings = {picture["title"] for picture in expected["pictures"]}
@@ -86,7 +120,7 @@ def check(window: Any, name: str, view: str) -> int:
     if seen["headline"]:  # at rest: while a slider moves a picture may be that of the layout beside it
         assert set(seen["titles"]) <= headings
         assert all(sorted(shlex.split(line)) == sorted(shlex.split(expected["command"])) for line in seen["command"])
-    return sum(map(len, undimmed))
+    return sum(map(len, undimmed)) + sum(check_points(picture, expected) for picture in seen["pictures"])
 
 
 def settle(window: Any) -> None:

@@ -39,6 +39,26 @@ def test_keys__go_from_point_to_point_and_enter_asks_it(visit: Visit) -> None:
     assert f"batch={batch}" in page.url
 
 
+TREND = "/compare?view=trend&v=1"
+LIT = ".mark-symbol path[fill=currentColor]"
+
+
+def test_reading_a_point_lights_all_that_has_its_name(visit: Visit) -> None:
+    page = visit.open(TREND)
+    page.locator(".drawing[tabindex] svg").first.wait_for(timeout=60_000)
+    assert page.locator(LIT).count() == 0
+    page.locator(".drawing").first.focus()
+    page.keyboard.press("Home")
+    page.locator(LIT).first.wait_for()
+    named = page.locator(LIT).evaluate_all("(nodes) => [...new Set(nodes.map((node) => node.__data__.datum.name))]")
+    assert len(named) == 1 and tip(page).startswith(named[0] + ", ")
+    rows = page.locator(".mark-symbol path").evaluate_all("(nodes) => nodes.map((node) => node.__data__.datum).filter((row) => !row.downs)")
+    assert page.locator(LIT).count() == sum(row.get("name") == named[0] for row in rows) > 1  # in every panel that has it
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(300)
+    assert page.locator(LIT).count() == 0
+
+
 def test_escape__leaves_the_point(visit: Visit) -> None:
     page = visit.open(SERVE)
     page.locator(".drawing").first.focus()

@@ -299,8 +299,8 @@ def _history(by_line: Mapping[str, Sequence[Row]], lit: Sequence[str], rate: yea
     known = {line: [row for row in sheets if row[key]] for line, sheets in by_line.items()}
     parts: list[plot.Part] = []
     for line, sheets in sorted(known.items(), key=lambda entry: entry[0] in lit):
-        points = [{"x": years.year(row), "y": row[key], "tip": f"{row['model']}, {row['as_of']}: {format_value(row[key], unit)}"}
-                  for row in sheets]  # fmt: skip
+        points = [{"x": years.year(row), "y": row[key], "name": line,
+                   "tip": f"{row['model']}, {row['as_of']}: {format_value(row[key], unit)}"} for row in sheets]  # fmt: skip
         meaning, name = (palette.MEANINGS[lit.index(line)], line) if line in lit else ("rest", "")
         if points:
             parts.append(plot.Series(rows=points, meaning=meaning, text=name, steps="step-after", dots=34, width=2 if name else 1.2))

@@ -78,7 +78,8 @@ class Dots:
                   marks.pixel_rules(names["reference"], dash=(2, 3)), marks.pixel_rules(names["rules"], width=2),
                   marks.pixel_points(names["points"], size=70), marks.labels(names["names"], align="right" if margin else "left"),
                   marks.labels(names["words"])]  # fmt: skip
-        layers += [marks.tips(names["tips"])] * view.is_page
+        if view.is_page:
+            layers = [*layers[:3], *(marks.highlight(layer, view.colours.ink) for layer in layers[3:]), marks.tips(names["tips"])]
         data = {names[part]: rows for part, rows in data.items()}
         return Panel(width=width, height=lead + len(entries) * pitch, layers=layers, data=data, x=x, left_margin=margin,
                      right_margin=reserve, heading=self.heading)  # fmt: skip
@@ -89,16 +90,18 @@ class Dots:
         (_, label, text, meaning), (margin, outer) = entry, room
         theme, after, half = view.colours, max(spans) + 9, PITCH / 2
         tone, ink = theme.line(meaning), "rest" if meaning == "rest" else "ink"
-        data["points"].append({"x": spans[0], "y": middle, "color": tone})
+        whose = {"name": label} if view.is_page else {}
+        data["points"].append({"x": spans[0], "y": middle, "color": tone, **whose})
         if len(spans) == 3:
-            data["rules"].append({"x": spans[1], "x2": spans[2], "y": middle, "y2": middle, "color": tone})
-        data["words"] += marks.label_rows(theme, ink, [text], after, middle)
+            data["rules"].append({"x": spans[1], "x2": spans[2], "y": middle, "y2": middle, "color": tone, **whose})
+        data["words"] += [row | whose for row in marks.label_rows(theme, ink, [text], after, middle)]
         name = shorten(label, margin - 8 if margin else outer)
-        data["names"] += marks.label_rows(theme, ink, [name], *((-8.0, middle) if margin else (0.0, middle - SIZE * LEADING)))
+        spot = (-8.0, middle) if margin else (0.0, middle - SIZE * LEADING)
+        data["names"] += [row | whose for row in marks.label_rows(theme, ink, [name], *spot)]
         if margin and min(spans) > 5:
             data["guides"].append({"x": 0.0, "x2": min(spans) - 5, "y": middle, "y2": middle, "color": theme.grid})
         if view.is_page and not view.axes:
-            data["tips"].append({"x": spans[0], "y": middle, "downs": [middle], "tip": f"{label}: {text}"})
+            data["tips"].append({"x": spans[0], "y": middle, "downs": [middle], "tip": f"{label}: {text}", **whose})
         over = [] if margin else [(0.0, text_width(name), middle - half - SIZE * LEADING, middle - half)]
         return [*over, (after - 4, after + text_width(text) + 4, middle - half, middle + half)]
 

@@ -230,6 +230,7 @@ def compose(view: View, drawings: Sequence[Sequence[Drawing]], *, title: str, su
             panels_drawn.append(_panel_spec(panel, extra))
     spec: dict[str, Any] = {"$schema": SCHEMA, "background": view.colours.paper, "padding": 0, "config": _config(view.colours)}
     spec |= {"description": f"{title}. {caption}", "datasets": datasets}
+    spec |= {"params": [{"name": "lit", "value": ""}]} if view.is_page else {}  # what a page reads, by its name
     if len(panels_drawn) == 1:
         spec |= panels_drawn[0]
     else:  # what stands around a panel has a place of its own, so that the panels alone are aligned

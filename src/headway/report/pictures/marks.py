@@ -52,6 +52,15 @@ def tips(data: str) -> Layer:
     return {"name": data, "data": {"name": data}, "mark": mark, "encoding": encoding}
 
 
+def highlight(layer: Layer, tone: str, **more: float) -> Layer:
+    """A layer whose rows take this colour, and more, while a page reads the point of their `name`: the parameter `lit` holds it."""
+    mark, encoding = layer["mark"], layer["encoding"]
+    usual = {"color": encoding.get("color") or {"value": mark.get("color")}} | {way: {"value": mark.get(way)} for way in more}
+    for way, value in {"color": tone, **more}.items():
+        encoding[way] = {"condition": {"test": "lit === datum.name", "value": value}, **usual[way]}
+    return layer
+
+
 def labels(data: str, *, size: float = SIZE, align: str = "left", bold: bool = False) -> Layer:
     """Text around the height `y`, from `x` on."""
     mark: Layer = {"type": "text", "align": align, "baseline": "middle", "fontSize": size} | ({"fontWeight": "bold"} if bold else {})

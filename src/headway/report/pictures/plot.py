@@ -68,8 +68,8 @@ class Series:
     """Rows as a line of so many px, as dots of so many, with the area between the fields of `band`; 0 leaves them out.
 
     A line is named at its end in a wide view and over the panel in a narrow one; a null breaks it. `data` names the set of its rows, which
-    series of the same rows share. A row may have a `tip`, what a page says of its point in place of the two values, and the number of
-    the `row` of the answer that it stands for.
+    series of the same rows share. A row may have a `tip`, what a page says of its point in place of the two values, the number of
+    the `row` of the answer that it stands for, and a `name`: a page lights all that has the name of the point that it reads.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -98,12 +98,18 @@ class Series:
             mark |= {"strokeDash": list(self.dash)} if self.dash else {}
             mark |= {"interpolate": self.steps} if self.steps else {}
             sheet.add(data, mark, x=self.x, y=self.y)
+            self._highlight(sheet, strokeWidth=self.width + 1.5)
             self._line(sheet)
         if self.dots:
             sheet.add(data, _dots(tone, self.dots, self.shape, self.opacity), x=self.x, y=self.y)
+            self._highlight(sheet, size=self.dots * 3)
             for row in self.rows:
                 if row.get(self.y) is not None:
                     sheet.canvas.add_point(*sheet.place(row[self.x], row[self.y]), size=math.sqrt(self.dots) / 2)
+
+    def _highlight(self, sheet: Sheet, **more: float) -> None:
+        if sheet.view.is_page and any(row.get("name") for row in self.rows):
+            marks.highlight(sheet.layers[-1], sheet.view.colours.ink, **more)
 
     def _line(self, sheet: Sheet) -> None:
         """What keeps words off the line, and its name."""

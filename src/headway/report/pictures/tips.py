@@ -38,7 +38,7 @@ class Tips:
         for x, y, row in known:
             if self.x.holds(x) and self.y.holds(y):
                 words = row.get("tip") or f"{name or bare(self.about)} {self._up(y)}; {self._across(x)}"
-                self.points.append((x, y, {"tip": words} | ({"row": row["row"]} if row.get("row") is not None else {})))
+                self.points.append((x, y, {"tip": words} | {key: row[key] for key in ("row", "name") if row.get(key) is not None}))
 
     def rows(self, place: Callable[[float, float], tuple[float, float]]) -> list[Row]:
         """A row for each point, and for each place of the x axis at which lines are read: px, words, and what picking it asks."""

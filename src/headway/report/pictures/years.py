@@ -63,7 +63,7 @@ def _plot(rows: Rows, quantity: Quantity, sides: Sides, middles: Rows, number: i
     points = [
         {"x": row["at"], "y": row[key], "name": row[sides.name].replace("_", "-"), "lit": sides.is_lit(row)} for row in rows if row.get(key)
     ]
-    points = [{**row, "tip": f"{row['name']} {tick_text(row['y'], unit)}"} for row in points]
+    points = [{**row, "tip": f"{row['name']}, {tick_text(row['x'], 'year')}: {tick_text(row['y'], unit)}"} for row in points]
     parts: list[Part] = []
     for is_lit, meaning in ((False, "rest"), (True, LIT)):
         side = [row for row in points if row["lit"] is is_lit]

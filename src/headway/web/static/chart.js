@@ -78,10 +78,10 @@ export class Chart {
       for (const item of mark.items ?? []) {
         if (mark.marktype === 'group') item.items.forEach(walk);
         else if (mark.name?.endsWith('_tips_marks')) {
-          const { downs, tip, pick } = item.datum;
+          const { downs, tip, pick, name } = item.datum;
           const box = item._svg.getBoundingClientRect(); // where the panel stands in the drawing, only the drawing knows
           const [x, y] = [(box.left + box.width / 2 - svg.left) / this.scale, (box.top + box.height / 2 - svg.top) / this.scale];
-          this.points.push({ x, downs: downs.map((down) => y + down - downs[0]), tip, pick });
+          this.points.push({ x, downs: downs.map((down) => y + down - downs[0]), tip, pick, name });
         }
       }
     };
@@ -125,6 +125,7 @@ export class Chart {
   read(place) {
     const point = this.points[place];
     this.at = place;
+    this.light(point.name);
     const offset = this.drawing.querySelector('svg').getBoundingClientRect().left - this.stage.getBoundingClientRect().left;
     replace(this.rings, point.downs.map((down) => {
       const ring = el('span');
@@ -141,8 +142,15 @@ export class Chart {
     this.drawing.classList.toggle('pickable', Boolean(point.pick && this.picked));
   }
 
+  // All that has a name stands out while a point of it is read; a name that nothing has lets all be as it was.
+  light(name = '') {
+    if (!this.view || !this.picture.spec.params || name === this.view.signal('lit')) return;
+    this.view.signal('lit', name).runAsync();
+  }
+
   leave() {
     this.at = null;
+    this.light();
     this.tip.hidden = true;
     replace(this.rings);
     this.drawing.classList.remove('pickable');
