@@ -69,6 +69,12 @@ def test_a_plan_and_a_layout_go_by_runs_that_came_with_the_question(asked: Any) 
     tpot = [json.loads(answer["json"])["rows"][0]["tpot_s"] for answer in (before, after)]
     assert tpot[1] > 1.05 * tpot[0]  # the run is slower than predicted
     assert any("calibrated on 1 run" in note for note in after["notes"])
+    first, second = after["command"].splitlines()  # as two commands the same profile is made and gone by
+    words = shlex.split(first)
+    assert words[:3] == ["headway", "calibrate", "one_user.json"] and words[-2:] == ["--save", OWN_PROFILE]
+    made = hw.command(shlex.join(["calibrate", str(INPUTS / "one_user.json"), *words[3:-2], "-o", "toml"]))._answer.document
+    assert made == page["file"] and second.endswith(f"--calibration {OWN_PROFILE}")
+    assert len(before["command"].splitlines()) == 1
     with pytest.raises(UnknownName, match="no calibration named 'runs'"):
         asked(BY_THEM | {"flags": {**BY_THEM["flags"], "batch": "31"}})  # it is kept nowhere
 

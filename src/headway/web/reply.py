@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import shlex
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from headway.report import output
 from headway.report.pictures.frame import View, thinned
 from headway.report.result import Result
 from headway.web import pages, permitted
-from headway.web.question import Cell, PageQuestion
+from headway.web.question import PROFILE, Cell, PageQuestion
 
 if TYPE_CHECKING:
     from headway.report.pictures.frame import Picture
@@ -40,7 +41,7 @@ LEFT_OUT = ("datasets", "description", "$schema")  # rows go apart, the page say
 
 def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     """The parts of an answer that a page asked for."""
-    answer: dict[str, Any] = {"command": shlex.join(result.command)}
+    answer: dict[str, Any] = {"command": "\n".join([*_calibrated_first(question), shlex.join(result.command)])}
     if "answer" in question.parts:
         answer |= {"answer": result.answer, "follow": follow(question, result), "uses": uses(question, result)}
     if "figures" in question.parts:
@@ -57,6 +58,25 @@ def reply(question: PageQuestion, result: Result) -> dict[str, Any]:
     if "csv" in question.parts:
         answer["csv"] = result.to_csv()
     return answer
+
+
+def _calibrated_first(question: PageQuestion) -> Iterator[str]:
+    """The command that makes the profile of own runs that came with a question, of the files and the facts that its runs name."""
+    for profile in (file for file in question.uploads if file.tool == PROFILE):
+        deployments = tomllib.loads(profile.text)["deployments"]
+        files = dict.fromkeys(run["file"] for deployment in deployments for run in deployment["runs"])
+        words = ["headway", "calibrate", *files]
+        if deployments[0]["mode"] == TRAINING:
+            words.append("--training")
+        else:
+            facts = [
+                {"on": f"{entry['chips']}x{entry['chip'].replace('_', '-')}", "weights": entry["weights"]}
+                | dict(part.split("=") for part in entry["layout"].split())
+                for entry in deployments
+            ]
+            for name, value in facts[0].items():
+                words += [f"--{name}", value] if value and all(fact.get(name) == value for fact in facts) else []
+        yield shlex.join([*words, "--save", profile.name.removesuffix(".toml")])
 
 
 def follow(question: PageQuestion, result: Result) -> dict[str, Any] | None:
