@@ -69,3 +69,13 @@ def test_cards__as_many_as_are_rented_together() -> None:
 
 def test_helps__of_a_plan_without_a_load(cli: Cli) -> None:
     check_helps(cli, cli.json("plan qwen3-32b --on 2xh100-sxm --prompt 2k --output 300 --tpot 30ms --disaggregate never"))
+
+
+def test_helps__of_a_plan_that_keeps_its_limits(cli: Cli) -> None:
+    """Faster where nothing is cheaper; cheaper where the simulation, not the search, asked for the cards that a change saves."""
+    load = "--rate 4 --prompt 2k --output 300 --ttft-p95 3s --tpot-p95 60ms --disaggregate never"
+    fixed, free = cli.json(f"plan llama-3.1-8b --on 1xh100-sxm {load}"), cli.json(f"plan llama-3.1-70b --on h100-sxm {load}")
+    assert all(answer["rows"][0]["kind"] == "best" and answer["rows"][0]["confidence"] >= 0.8 for answer in (fixed, free))
+    assert "TPOT" in fixed["helps"][0]["effect"] and "/month" in free["helps"][0]["effect"]
+    for answer in (fixed, free):
+        check_helps(cli, answer)

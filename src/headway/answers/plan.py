@@ -124,7 +124,8 @@ def _load_helps(args: Plan, checked: CheckedPlan) -> list[output.Help]:
         return answer.plan if answer.holds else dataclasses.replace(answer.plan, fails="time")
 
     before = checked.plan if checked.holds else dataclasses.replace(checked.plan, fails=checked.plan.fails or "time")
-    return plan_helps.helps(args, before, planned, planned if args.no_check else expected)
+    cheaper = plan_helps.helps(args, before, planned, planned if args.no_check else expected)
+    return cheaper or ([] if before.fails else best_changes(args, before))
 
 
 def _plans(args: Plan, beside: bool = True) -> list[tuple[dict[str, Any], LayoutPlan]]:
@@ -382,7 +383,7 @@ def _search_at_load(args: Plan, goal: LoadGoal, is_noted: bool = True) -> _Searc
     return _SearchInput(models=models, load=Load(**lengths, rate=rate), lists=formats | settings | {"ways": degrees}, rest=rest)
 
 
-# -- what would help the layout of --current ------------------------------------------------------------------------------------
+# -- what would help one layout -------------------------------------------------------------------------------------------------
 
 LAYOUT_FLAGS = ("tp", "ep", "dp", "pp", "cp", "replicas")
 MOST_CHANGES = 5
@@ -392,10 +393,22 @@ def own_changes(args: Plan, plan: LayoutPlan) -> list[output.Help]:
     """Changes of the user's own layout, the best first, each with the command that tries it; none without a layout."""
     if plan.current is None:
         return []
-    query, args = plan.current.case, arguments.at_place(args, min(group.place for group in plan.groups))
-    row = next(row for row in plan.table.rows() if row["kind"] == "current")
     typed = parse(args.current)
-    precision = Precision(**{name: typed.get(name, "") for name in schema.fields(Precision)})
+    args = arguments.at_place(args, min(group.place for group in plan.groups))
+    formats = Precision(**{name: typed.get(name, "") for name in schema.fields(Precision)})
+    return _changes_of(args, plan, "current", plan.current.case, formats)
+
+
+def best_changes(args: Plan, plan: LayoutPlan) -> list[output.Help]:
+    """Changes that make the best layout faster where nothing makes its load cheaper; none of two pools, which no `serve` has."""
+    if plan.best.prefill is not None:
+        return []
+    args, row = arguments.at_place(args, plan.groups[0].place), plan.table.row(0)
+    return _changes_of(args, plan, "best", plan.best.case, Precision(weights=args.weights or "", kv=row["kv"], compute=args.compute or ""))
+
+
+def _changes_of(args: Plan, plan: LayoutPlan, kind: str, query: Deployment, precision: Precision) -> list[output.Help]:
+    row = next(row for row in plan.table.rows() if row["kind"] == kind)
     bare = query.system.name == query.system.chip.name.replace("_", "-")
     machine = f"{int(query.system.chips)}x{query.system.name}" if bare else query.system.name
     flags = {name: getattr(args, name, None) for name in (*schema.fields(Assumptions), "chip_price")}

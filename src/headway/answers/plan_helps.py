@@ -34,7 +34,7 @@ def helps(args: Plan, plan: LayoutPlan, planned: Planned, promised: Planned) -> 
         before = _tried(promised, args) if promised is not planned else plan
         for change, question in changes(args, plan.best):
             hope = _tried(promised, question)
-            if hope is None or (before is not None and _gain(before, hope) < LEAST_GAIN):
+            if hope is None or (before is not None and _gain(before, hope) < LEAST_GAIN and not _grew(plan, before, hope)):
                 continue
             after = hope if promised is planned else _tried(planned, question)
             if after is not None and (gain := _gain(plan, after)) >= LEAST_GAIN:
@@ -76,6 +76,11 @@ def _gain(before: LayoutPlan, after: LayoutPlan) -> float:
         return float("inf")
     first, second = _judged(before), _judged(after)
     return first / second - 1 if before.objective in ("cost", "chips") else second / first - 1
+
+
+def _grew(plan: LayoutPlan, before: LayoutPlan, hope: LayoutPlan) -> bool:
+    """Whether the simulation asked more of the plan than its search, so that a change which the search finds no better may yet be."""
+    return not plan.fails and _gain(plan, before) >= LEAST_GAIN and _gain(before, hope) > -LEAST_GAIN
 
 
 def _judged(plan: LayoutPlan) -> float:
