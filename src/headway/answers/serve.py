@@ -46,10 +46,10 @@ RESULTS = ("usd_per_1k_requests", "drafter", "draft_s", *DRAFT_VIEW)  # beside t
 def run(args: Serve) -> output.Answer:
     """Answer with a row per point of the grid."""
     grid = grid_of(args)
-    table = tables(grid, args)
+    table, march = tables(grid, args)
     metric = getattr(args, "price_metric", None) or MARKET
     return output.Answer(
-        table, describe=lambda rows: describe(rows, grid, metric),
+        table, describe=lambda rows: describe(rows, grid, metric, march),
         pictures=drawings_of(grid, table), default_picture=default_picture,
     )  # fmt: skip
 
@@ -63,8 +63,8 @@ def varied(table: Table) -> list[str]:
     return [key for key in keys if key not in follows]
 
 
-def tables(grid: ServeGrid, args: Serve) -> Table:
-    """Table of all models, machines, formats and assumptions of a grid."""
+def tables(grid: ServeGrid, args: Serve) -> tuple[Table, Callable[[], list[str]]]:
+    """Table of all models, machines, formats and assumptions of a grid, and what makes its notes on lengths that scatter."""
     all_tables, subjects, illegal = [], [], []
     for case in (cases := grid.cases()):
         layouts = grid.layouts(case, args)
@@ -81,9 +81,10 @@ def tables(grid: ServeGrid, args: Serve) -> Table:
     if not all_tables:
         raise illegal[0]
     with aside():
-        note(*march_notes(args, subjects, all_tables), *serve_notes(args, subjects))
+        note(*serve_notes(args, subjects))
     note(*drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions"))
-    return all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]
+    march = functools.partial(march_notes, args, subjects, all_tables)  # another answer beside this, for whoever reads words
+    return all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0], march
 
 
 def march_notes(args: Serve, subjects: list[Subject], all_tables: list[Table]) -> list[str]:
@@ -105,7 +106,7 @@ def march_notes(args: Serve, subjects: list[Subject], all_tables: list[Table]) -
     return [f"by default --length-cv {scatter:g}: {march}, and TTFT is {text}"] if text else []
 
 
-def describe(table: Table, grid: ServeGrid, metric: str) -> output.Summary:
+def describe(table: Table, grid: ServeGrid, metric: str, march: Callable[[], list[str]]) -> output.Summary:
     """Summary: the sentence, the columns of the table, what binds the point that the sentence names and what would help it."""
     first = table.row(0)
     varying = varied(table)
@@ -116,6 +117,8 @@ def describe(table: Table, grid: ServeGrid, metric: str) -> output.Summary:
     case = grid.case_of(example)
     complete = case.complete_assumptions()
     log = start_log(example, complete.engine, case.system.chip, float(complete.hbm_utilization)) if complete.overlap == "fitted" else []
+    with aside():
+        log = [*march(), *log]
     remarks = [*log, *serving.at_risk(table.rows()), serving.DEFINED, *serving.machine_costs([example]), *serving.load_costs(example),
                *serving.drafting(example)]  # fmt: skip
     return output.Summary(

@@ -24,12 +24,13 @@ from headway.laws.economics.cost import usd_per_mtok_out
 from headway.laws.queueing.drafts import loop_tpot, paying_users
 from headway.laws.step import parts
 from headway.laws.step.sparse import index_compute_s
+from headway.laws.step.step import step_floor_s
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.models.work import work_of
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
 from headway.performance.compile import StepModel, compile_layout
-from headway.performance.estimate import Deployment, step_parts
+from headway.performance.estimate import NO_WORK, Deployment, step_parts
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout
 from headway.performance.request import Server, loop_of
@@ -69,7 +70,7 @@ class PeakStep:
         batch, context = np.asarray(batches, dtype=float).reshape(1, -1, 1), self.case.load.context
         parts = step_parts(self.compiled, batch, context)
         times = {name: parts[key] for name, key in LINES.items() if parts[key] is not None}
-        times["floor"] = self.case.step(self.compiled, batch, context).floor
+        times["floor"] = step_floor_s(self.compiled.step, batch, batch * context, NO_WORK, NO_WORK)
         return {name: np.broadcast_to(seconds, batch.shape).ravel() for name, seconds in times.items()}
 
 

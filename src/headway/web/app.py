@@ -21,11 +21,10 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headway.core.errors import BadValue, HeadwayError
-from headway.web import pages, single_file
+from headway.web import pages, permitted, single_file
+from headway.web import question as asking
 from headway.web.desk import Busy, Desk, Late
 from headway.web.guard import BODY_S, Guard
-from headway.web.permitted import Refused
-from headway.web.question import PageQuestion, question
 
 TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 CLIENT = re.compile(r"[\w-]{1,40}")
@@ -40,16 +39,15 @@ def static_files() -> dict[str, tuple[str, bytes]]:
     return {name: (TYPES[name.rpartition(".")[2]], (folder / name).read_bytes()) for name in names}
 
 
-def app(names: tuple[str, ...], port: int, token: str = "") -> Any:
+def app(desk: Desk, names: tuple[str, ...], port: int, token: str = "") -> Any:
     """The application behind its guard."""
-    desk, own_files = Desk(), static_files()
+    own_files = static_files()
 
     @contextlib.asynccontextmanager
     async def life(_: Any) -> AsyncIterator[None]:
-        opening = [asyncio.create_task(desk.open()), asyncio.create_task(asyncio.to_thread(pages.pages))]
+        loading = asyncio.create_task(asyncio.to_thread(pages.pages))
         yield
-        for task in opening:
-            task.cancel()
+        loading.cancel()
         desk.close()
 
     async def file(request: Request) -> Response:
@@ -82,7 +80,7 @@ def _route(path: str, answer: Callable[[Request], Awaitable[Response]], status: 
         try:
             return await answer(request)
         except HeadwayError as error:
-            return _error(403 if isinstance(error, Refused) else status, str(error))
+            return _error(403 if isinstance(error, permitted.Refused) else status, str(error))
         except (Busy, Late) as error:
             return _error(503, str(error))
 
@@ -93,12 +91,12 @@ def _error(status: int, text: str) -> Response:
     return JSONResponse({"error": " ".join(text.split())}, status, AGAIN if status == 503 else None)
 
 
-def _job(document: dict[str, Any]) -> tuple[dict[str, Any], PageQuestion | None]:
+def _job(document: dict[str, Any]) -> tuple[dict[str, Any], asking.PageQuestion | None]:
     """A job from a request: one of the blackboard, or a question, which is checked here already."""
     kind = document.pop("kind", "ask")
     if kind != "ask" and kind not in BOARD:
-        raise Refused(f"no such kind of question: {str(kind)[:40]!r}")
-    return {"kind": kind, "query": document}, question(document) if kind == "ask" else None
+        raise permitted.Refused(f"no such kind of question: {str(kind)[:40]!r}")
+    return {"kind": kind, "query": document}, asking.question(document) if kind == "ask" else None
 
 
 async def _ask(desk: Desk, request: Request) -> Response:
@@ -107,8 +105,11 @@ async def _ask(desk: Desk, request: Request) -> Response:
     if query and query.is_heavy:
         return _error(400, "a search or a simulation runs by /api/run")
     peer = (request.client.host if request.client else ""), request.client  # an address, and one of its connections
-    message = await _while_connected(request, desk.ask(job, peer))
-    return _error(message["status"], message["error"]) if "error" in message else JSONResponse(message["answer"])
+    frame = await _while_connected(request, desk.ask(job, peer))
+    if frame.kind == "answer":
+        return Response(frame.answer, media_type="application/json")
+    fault = json.loads(frame.data)
+    return _error(fault["status"], fault["error"])
 
 
 async def _while_connected(request: Request, answer: Coroutine[Any, Any, Any]) -> Any:
@@ -137,11 +138,11 @@ async def _run(desk: Desk, request: Request) -> Response:
     places = contextlib.ExitStack()
     places.enter_context(desk.place(client))
 
-    async def events() -> AsyncIterator[str]:
+    async def events() -> AsyncIterator[bytes]:
         with places:
             async with contextlib.aclosing(desk.run(job, query and query.key)) as run:
-                async for message in run:
-                    yield f"data: {json.dumps(message, allow_nan=False)}\n\n"
+                async for frame in run:
+                    yield b"data: %b\n\n" % frame.data
 
     return StreamingResponse(events(), media_type="text/event-stream")
 

@@ -42,6 +42,23 @@ class Late(Exception):
         super().__init__("this took too long for a page: use the command line")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frame:
+    """What a worker said: JSON, which goes on to the page as it is."""
+
+    data: bytes
+
+    @property
+    def kind(self) -> str:
+        """Its first key: of an answer, of what is on the way to it, or of what went wrong."""
+        return self.data[2 : self.data.index(b'"', 2)].decode()
+
+    @property
+    def answer(self) -> bytes:
+        """The JSON behind its only key."""
+        return self.data[self.data.index(b":") + 1 : -1]
+
+
 @dataclasses.dataclass(slots=True, eq=False)
 class WorkerProcess:
     """A worker with its pipes; `question` is the last question, whose result it still holds."""
@@ -51,19 +68,19 @@ class WorkerProcess:
     outward: asyncio.StreamReader
     question: Any = None
 
-    async def read(self) -> dict[str, Any]:
+    async def read(self) -> Frame:
         """The next frame of the worker; EOFError once it has ended."""
         try:
             head = await self.outward.readexactly(4)
-            return json.loads(await self.outward.readexactly(struct.unpack(">I", head)[0]))
+            return Frame(await self.outward.readexactly(struct.unpack(">I", head)[0]))
         except asyncio.IncompleteReadError:
             raise EOFError from None
 
-    async def answer(self) -> dict[str, Any]:
+    async def answer(self) -> Frame:
         """The frame after those on the way to it."""
-        while ON_THE_WAY & (message := await self.read()).keys():
+        while (frame := await self.read()).kind in ON_THE_WAY:
             pass
-        return message
+        return frame
 
     async def send(self, job: Any) -> None:
         """Hand a job over."""
@@ -167,7 +184,7 @@ class Desk:
         else:
             worker.end()
 
-    async def ask(self, job: Any, peer: Peer = ("", "")) -> dict[str, Any]:
+    async def ask(self, job: Any, peer: Peer = ("", "")) -> Frame:
         """The answer to a question that answers at once; Busy where its turn does not come, Late where it takes too long."""
         turn = self.turns.enter(peer, json.dumps(job, sort_keys=True))
         message = None
@@ -195,7 +212,7 @@ class Desk:
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # told to who waits, if anybody does
         return task
 
-    async def _answered(self, turn: Turn, job: Any) -> dict[str, Any] | None:
+    async def _answered(self, turn: Turn, job: Any) -> Frame | None:
         """What a worker answers; None where the question has to wait for a place among the slow ones."""
         worker = message = None
         start = asyncio.get_running_loop().time()
@@ -233,7 +250,7 @@ class Desk:
         self._start_spare()  # ready before it is wanted
         return worker
 
-    async def _message(self, turn: Turn, worker: WorkerProcess) -> dict[str, Any] | None:
+    async def _message(self, turn: Turn, worker: WorkerProcess) -> Frame | None:
         answer = asyncio.ensure_future(worker.answer())
         try:
             if not turn.is_slow:
@@ -255,7 +272,7 @@ class Desk:
         finally:
             self.running.discard(client)
 
-    async def run(self, job: Any, key: Any) -> AsyncGenerator[dict[str, Any], None]:
+    async def run(self, job: Any, key: Any) -> AsyncGenerator[Frame, None]:
         """Progress, then the answer; whoever stops listening stops the work."""
         at = next((place for place, worker in enumerate(self.idle) if worker.question == key), -1)  # which holds the result already
         worker = self.idle.pop(at) if self.idle else await started(self.folder)
@@ -266,12 +283,12 @@ class Desk:
             await worker.send(job)
             end = asyncio.get_running_loop().time() + HEAVY_S
             while not is_answered:
-                message = await asyncio.wait_for(worker.read(), end - asyncio.get_running_loop().time())
-                is_answered = not ON_THE_WAY & message.keys()
-                yield message
+                frame = await asyncio.wait_for(worker.read(), end - asyncio.get_running_loop().time())
+                is_answered = frame.kind not in ON_THE_WAY
+                yield frame
         except (TimeoutError, EOFError, OSError):
             text = f"this took longer than {HEAVY_S:g} s, or more memory than a page may take: use the command line"
-            yield {"error": text, "status": 503}
+            yield Frame(json.dumps({"error": text, "status": 503}).encode())
         finally:
             if is_answered:
                 self._rest(worker)

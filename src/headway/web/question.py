@@ -61,6 +61,7 @@ class PageQuestion:
     width: int = 760
     theme: str = "css"
     axes: tuple[tuple[str, tuple[float, float]], ...] = ()  # ends that stay while a slider moves
+    shape: str = ""  # of the picture that is drawn already: one of the same shape needs its rows alone
     explain: Cell | None = None
     uploads: tuple[Upload, ...] = ()
 
@@ -128,8 +129,10 @@ def question(document: Any) -> PageQuestion:
     width = _between("width", document.get("width", PageQuestion.width), *WIDTHS)
     _need(theme in THEMES, "theme", theme, "one of " + ", ".join(THEMES))
     _need(isinstance(picture, str) and re.fullmatch(r"[\w -]{0,60}", picture), "picture", picture, "the name of a picture")
+    shape = document.get("shape", "")
+    _need(isinstance(shape, str) and re.fullmatch(r"[0-9a-f]{0,24}", shape), "shape", shape, "the shape of a picture")
     return PageQuestion(
-        verb=verb, words=tuple(words), flags=flags, parts=tuple(parts), width=width, theme=theme, picture=picture,
+        verb=verb, words=tuple(words), flags=flags, parts=tuple(parts), width=width, theme=theme, picture=picture, shape=shape,
         axes=tuple(_axes(document.get("axes", {}))), explain=_cell(document.get("explain")),
         uploads=tuple(_uploads(asking, document.get("upload"))),
     )  # fmt: skip

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from headway import QUESTIONS
 from headway.core.question import Question, field
 from headway.web import permitted
 from headway.web import question as asking
@@ -43,9 +44,10 @@ class Web(Question):
     def of_words(cls, words: Sequence[str]) -> type[Question]:
         """The question with the flags of the verb whose page is wanted."""
         names = [word for word in words if not word.startswith("-")]
-        if names:
-            permitted.check_verb(names[0])
-        return _page_of(names[0], tuple(names[1:])) if names and names[0] in permitted.VERBS else cls
+        if not names or names[0] not in QUESTIONS:
+            return cls
+        permitted.check_verb(names[0])
+        return _page_of(names[0], tuple(names[1:]))
 
 
 OWN_FIELDS = ("page", "host", "port", "open", "link", "static")

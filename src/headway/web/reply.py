@@ -84,7 +84,7 @@ def follow(question: PageQuestion, result: Result) -> dict[str, Any] | None:
 
     None where the answer is no plan, or its layout has two pools.
     """
-    row = clean(next(iter(result._answer.rows), {}))
+    row = clean(_first(result))
     return layout_question(question, row) if row.get("kind") == "best" else None
 
 
@@ -103,7 +103,7 @@ def layout_question(question: PageQuestion, row: Mapping[str, Any]) -> dict[str,
 
 def uses(question: PageQuestion, result: Result) -> list[dict[str, str]]:
     """Pages whose answers can go by runs of one's own: plan and serve of the deployment with the most of them, each with its address."""
-    row = clean(next(iter(result._answer.rows), {})) if question.verb == "calibrate" else {}
+    row = clean(_first(result)) if question.verb == "calibrate" else {}
     on = "{chips}x{chip}".format(**row).removeprefix("1x") if row else ""
     if not row or row["mode"] == TRAINING or not permitted.is_machine(on) or not permitted.is_model(row["model"]):
         return []
@@ -121,21 +121,24 @@ def uses(question: PageQuestion, result: Result) -> list[dict[str, str]]:
 
 def figures(result: Result, is_moving: bool = False) -> list[dict[str, Any]]:
     """Every number of the first row, in words, for the page to choose from; which of them have a tree is told at rest only."""
-    known = result.columns
-    for row in result._answer.rows:
-        numbers = [key for key, value in row.items() if _is_number(value) or (isinstance(value, str) and value)]
-        trees = {} if is_moving else {key: {"explains": explains(result, key)} for key in numbers}
-        return [
-            {"key": key, "name": heading(key), "text": format_value(clean(row[key]), known[key].unit), "doc": known[key].doc, "row": 0}
-            | trees.get(key, {})
-            for key in numbers
-        ]
-    return []
+    known, row = result.columns, _first(result)
+    numbers = [key for key, value in row.items() if _is_number(value) or (isinstance(value, str) and value)]
+    trees = {} if is_moving else {key: {"explains": explains(result, key)} for key in numbers}
+    return [
+        {"key": key, "name": heading(key), "text": format_value(clean(row[key]), known[key].unit), "doc": known[key].doc, "row": 0}
+        | trees.get(key, {})
+        for key in numbers
+    ]
+
+
+def _first(result: Result) -> Mapping[str, Any]:
+    """The first row, without the work of making the others; empty where there is none."""
+    return next(iter(first_rows(result._answer.rows, 1)), {})
 
 
 def whose(result: Result) -> str:
     """Whose the numbers are where they answer nothing: those of the nearest layout of a search, or of what was asked; and why."""
-    row = clean(next(iter(result._answer.rows), {}))
+    row = clean(_first(result))
     if not row.get("kind") or not row.get("why"):
         return ""
     layout = f"{'the nearest' if row['kind'] in SEARCHED else 'this'} layout on {row['system']}" if row.get("system") else "what was asked"
@@ -220,6 +223,8 @@ def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any
             reason = " ".join(str(error).split())
         else:
             figure = page_picture(picture, question.is_moving)
+            if figure["shape"] == question.shape:
+                del figure["spec"]
             _picks(question, answer, figure["data"])
             page_pictures.append({"name": name, "about": sentences.get(name, ""), **figure})
     return page_pictures, "" if page_pictures else reason
@@ -227,8 +232,9 @@ def pictures(question: PageQuestion, result: Result) -> tuple[list[dict[str, Any
 
 def _picks(question: PageQuestion, answer: output.Answer, data: Mapping[str, Sequence[dict[str, Any]]]) -> None:
     """What picking a point of a picture asks: the same with the point's value of a flag, or the layout that it stands for."""
-    rows = list(answer.rows)
-    for tip in (tip for name, rows in data.items() if name.endswith(TIPS) for tip in rows):
+    tips = [tip for name, rows in data.items() if name.endswith(TIPS) for tip in rows]
+    rows = list(answer.rows) if any("row" in tip for tip in tips) else []
+    for tip in tips:
         if "flag" in tip:
             tip["pick"] = {"flags": {tip.pop("flag"): tip.pop("word")}}
         elif "row" in tip and (layout := layout_question(question, clean(rows[tip.pop("row")]))):

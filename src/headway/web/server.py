@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import secrets
 import socket
 import sys
 import webbrowser
+from collections.abc import Callable
 from typing import Any
 
 from headway.core.errors import BadValue, HeadwayError, MissingExtra
+from headway.web.desk import Desk
 from headway.web.guard import LOOPBACK, in_url
 
 TRIES = 20  # ports after the first, where that is taken
@@ -62,29 +65,43 @@ def is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(host: str, port: int, state: str, open_browser: bool) -> None:
-    """Serve until interrupted."""
+def serve(host: str, port: int, state: Callable[[], str], open_browser: bool) -> None:
+    """Serve until interrupted; `state` tells the path and query of the first page."""
+    if port == 80:
+        raise BadValue("--port", port, "another port: at 80 a browser does not say which site it asks for")
+    asyncio.run(_serve(listener(host, port), host, state, open_browser))
+
+
+async def _serve(sock: socket.socket, host: str, state: Callable[[], str], open_browser: bool) -> None:
+    opening = asyncio.create_task((desk := Desk()).open())
+    await asyncio.sleep(0)  # the first worker starts, and loads beside all that follows
+    try:
+        server = _server(sock, host, state, desk, open_browser)
+        await server.serve(sockets=[sock])
+    finally:
+        opening.cancel()
+        desk.close()
+
+
+def _server(sock: socket.socket, host: str, state: Callable[[], str], desk: Desk, open_browser: bool) -> Any:
+    """The server at a socket, whose link is said."""
     try:
         import uvicorn
 
         from headway.web.app import HEAD_S, Connection, app
     except ImportError:
         raise MissingExtra("headway web", "web") from None
-    if port == 80:
-        raise BadValue("--port", port, "another port: at 80 a browser does not say which site it asks for")
-    sock = listener(host, port)
     at = sock.getsockname()[1]
     token = "" if is_local(host) else secrets.token_urlsafe(16)
     names = (*LOOPBACK, *(() if host in ANY_ADDRESS else (in_url(host),)), *(() if is_local(host) else (socket.gethostname(),)))
-    address = link(host, at, state, token)
+    address = link(host, at, state(), token)
     sys.stderr.write(f"headway web: {address}   (ctrl-c ends it)\n")
     if token:
         where = " (at any address of this machine)" if host in ANY_ADDRESS else ""
         sys.stderr.write(f"headway web: open to other machines{where}; whoever has this link may ask\n")
     sys.stderr.flush()
     settings: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 2}
-    config = uvicorn.Config(app(names, at, token), http=Connection, ws="none", timeout_keep_alive=int(HEAD_S), **settings)
-    server = uvicorn.Server(config)
+    config = uvicorn.Config(app(desk, names, at, token), http=Connection, ws="none", timeout_keep_alive=int(HEAD_S), **settings)
     if open_browser:
         webbrowser.open(address)
-    server.run(sockets=[sock])
+    return uvicorn.Server(config)

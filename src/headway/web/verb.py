@@ -14,10 +14,9 @@ from urllib.parse import quote, urlencode
 from headway.cli import main
 from headway.core.errors import BadValue, UnknownName
 from headway.core.question import texts_of
-from headway.evidence.claims.claim import claims
-from headway.evidence.lecture.inputs import cases
+from headway.evidence.lecture import inputs
 from headway.web import pages, permitted
-from headway.web.question import UPLOADS
+from headway.web import question as asking
 from headway.web.questions import OWN_FIELDS
 
 CLAIM = re.compile(r"[A-Za-z]{2,3}-\d{1,3}")
@@ -76,14 +75,16 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
         raise UnknownName("page or verb", first, known, "one of " + ", ".join(known))
     has_sheet = any(name == "sheet" for name, _ in flags)  # a price list has a view of its own
     page, view = next((place for place in views[first] if place[1] == "sheet" and has_sheet), views[first][0])
-    rest = [] if first in UPLOADS else rest
+    rest = [] if first in asking.UPLOADS else rest
     return f"/{page}?{urlencode([('view', view), *(('w', word) for word in rest), *flags])}"
 
 
 def _claim(claim_id: str, changes: list[str]) -> str:
     """A claim on the blackboard with its changed inputs, which are checked here already."""
+    from headway.evidence.claims.claim import claims  # of all claims, which few links need
+
     if claim_id not in claims():
         raise UnknownName("claim", claim_id, claims())
     if changes:
-        cases(claims()[claim_id], changes)
+        inputs.cases(claims()[claim_id], changes)
     return "/blackboard?" + urlencode([("claim", claim_id), *(("with", text) for text in changes)])

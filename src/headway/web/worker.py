@@ -11,12 +11,13 @@ import contextlib
 import dataclasses
 import json
 import os
+import select
 import shlex
 import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,11 +36,14 @@ LEAST_PAUSE_S = 0.1  # between two messages of progress
 DRAFT_PAUSE_S = 1.0  # between two drafts of an answer
 OWN_CATALOGUE = Path("catalogue")  # in the worker's folder: of a profile that came with a question
 MOST_MEMORY = 8 << 30  # bytes of address space
+FIRST = ("numpy", "headway.web.permitted", "headway.answers.serve", "headway.report.layout_pictures")  # what most answers need
+LATER = ("headway.answers.plan", "headway.answers.lecture", "headway.web.drawings")  # what others need, loaded when nobody waits
+SOON_S = 1.0
 
 
 def write_frame(pipe: BinaryIO, message: Any) -> None:
-    """Write one frame."""
-    data = json.dumps(message, allow_nan=False).encode()
+    """Write one frame; the page reads what is in it."""
+    data = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
     pipe.write(struct.pack(">I", len(data)) + data)
     pipe.flush()
 
@@ -144,6 +148,8 @@ def serve(inward: BinaryIO, outward: BinaryIO, has_folder: bool) -> None:
     """Answer jobs until the pipe closes; `has_folder`: the present folder is empty and only this worker's."""
     worker = Worker(outward, has_folder)
     write_frame(outward, {"ready": True})
+    if not _comes_soon(inward):
+        _load(LATER)
     while (job := read_frame(inward)) is not None:
         try:
             write_frame(outward, {"answer": worker.answer(job)})
@@ -151,6 +157,20 @@ def serve(inward: BinaryIO, outward: BinaryIO, has_folder: bool) -> None:
             write_frame(outward, {"error": one_line(error), "status": 422})
         except (Exception, RecursionError) as error:
             write_frame(outward, {"error": one_line(error), "status": 500})
+        _load(LATER)  # while the first answer is read
+
+
+def _load(modules: Sequence[str]) -> None:
+    for module in modules:
+        __import__(module)
+
+
+def _comes_soon(inward: BinaryIO) -> bool:
+    """Whether a first job comes before there is time for more than it needs."""
+    try:
+        return bool(select.select([inward], [], [], SOON_S)[0])
+    except OSError:  # where a pipe cannot be waited for
+        return False
 
 
 def _limit_memory() -> None:
@@ -169,8 +189,7 @@ def main() -> None:
     folders = [str(Path(folder).absolute()) for folder in os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep) if folder]
     os.environ["HEADWAY_CATALOG"] = os.pathsep.join(folders)
     _limit_memory()
-    for module in ("numpy", "headway.serving.plan.plan", "headway.answers.serve", "headway.answers.lecture", "headway.web.reply"):
-        __import__(module)
+    _load(FIRST)
     server_folder = sys.argv[1]
     with tempfile.TemporaryDirectory(dir=server_folder) if server_folder else contextlib.nullcontext() as folder:
         os.chdir(folder or os.sep)

@@ -175,7 +175,7 @@ class Stage {
       if (this.alone) for (const other of this.backs) if (other !== back) other();
       moved(stops[range.valueAsNumber].word);
       this.parts.look();
-      const question = { ...this.question(), parts: ['pictures'], picture: this.chart.picture?.name ?? '', axes: this.chart.axes };
+      const question = { ...this.question(), parts: ['pictures'] };
       this.pump.push({ of: this.parts.key, question });
     });
     range.addEventListener('change', () => { this.remember(); this.settle(); });
@@ -209,7 +209,7 @@ class Stage {
 
   async move({ of, question }) {
     const before = this.asked;
-    const answer = await ask(question);
+    const answer = await ask({ ...question, picture: this.chart.picture?.name ?? '', ...this.chart.still });
     if (before !== this.asked) return; // released meanwhile
     await this.draw(of, answer);
   }

@@ -44,7 +44,8 @@ export class Chart {
   async draw(picture) {
     this.picture = picture;
     if (!(await this.swap(picture))) {
-      const spec = { ...picture.spec, datasets: picture.data };
+      this.spec = picture.spec ?? this.spec;
+      const spec = { ...this.spec, datasets: picture.data };
       const holder = el('div');
       await loaded;
       const result = await window.vegaEmbed(holder, spec, OPTIONS);
@@ -171,7 +172,8 @@ export class Chart {
     return true;
   }
 
-  get axes() { return this.picture?.axes ?? {}; }
+  // What stays while a slider moves: the ends of its axes, and what is drawn already.
+  get still() { return { axes: this.picture?.axes ?? {}, shape: this.shape ?? '' }; }
 
   clear() {
     this.leave();

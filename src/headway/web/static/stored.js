@@ -32,7 +32,7 @@ function load(name) {
 const nameOf = ({ kind, id, name, chapter, verb, words }) => (kind ? id ?? name ?? `chapter-${chapter}` : verb === 'lecture' ? words[0] : verb);
 
 export async function ask(question) {
-  const { parts, picture, axes, width, ...asked } = question;
+  const { parts, picture, axes, shape, width, ...asked } = question;
   if (asked.flags?.with) asked.flags = { ...asked.flags, with: [...asked.flags.with].sort() };
   const file = await load(nameOf(question));
   const answer = file.answers[file.keys[keyOf(asked)]];

@@ -36,7 +36,7 @@ async function open(button, cell, question, heavy) {
   document.body.classList.add('beside');
   shut.focus();
   try {
-    const { parts, picture, axes, ...asked } = question;
+    const { parts, picture, axes, shape, ...asked } = question;
     const answer = await (heavy ? run : ask)({ ...asked, explain: cell });
     replace(content, el('h2', {}, answer.name, ' ', el('b', {}, answer.tree.text ?? '')), el('p', { class: 'says' }, answer.says), branch(answer.tree, '', 0), commandLine(answer.command));
   } catch (error) {

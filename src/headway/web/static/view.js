@@ -145,7 +145,7 @@ export class View {
   async move({ of, question }) {
     const before = this.asked;
     const chart = this.charts.get(question.picture || this.first);
-    const answer = await ask({ ...question, picture: question.picture ?? this.first ?? '', axes: chart?.axes ?? {} });
+    const answer = await ask({ ...question, picture: question.picture ?? this.first ?? '', ...chart?.still });
     if (before !== this.asked) return; // released meanwhile
     if (this.view.live) { this.showFigures(answer, () => question); this.parts.show(of, this.figures); }
     for (const picture of answer.pictures) await this.draw(of, picture);
