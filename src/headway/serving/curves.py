@@ -38,6 +38,8 @@ from headway.serving.serve import checked_load, deployment, serve
 
 POINTS = 240
 MOST_BATCH = 1e7
+FINE = 1000  # batches evaluated at once where one is sought
+NEAR = 1e-7  # of a batch: no finer search
 BEYOND = 2.5  # largest batch drawn, in multiples of the knee
 FAR = 8.0  # a knee beyond this multiple of the turn is not drawn, so that the turn stays visible
 PEAK = "the floor: peak rates, no fixed costs"
@@ -80,8 +82,10 @@ def curves(model: Model, system: System, layout: Layout, context: Token, precisi
     at_peak = at_peak.at(at_peak.layout, at_peak.load)
     peak = PeakStep(at_peak, at_peak.compiled())
     lines = [name for name in peak.times([1.0]) if name not in ("weights", "floor")]
-    turn = _first(peak, lambda times: np.max([times[name] for name in lines], axis=0) >= times["weights"] * (1 - 1e-9))
-    knee = _first(peak, lambda times: times["compute"] >= times["floor"] * (1 - 1e-9))
+    wide = np.geomspace(1.0, MOST_BATCH, FINE)
+    at_wide = peak.times(wide)
+    turn = _first(peak, lambda times: np.max([times[name] for name in lines], axis=0) >= times["weights"] * (1 - 1e-9), wide, at_wide)
+    knee = _first(peak, lambda times: times["compute"] >= times["floor"] * (1 - 1e-9), wide, at_wide)
     end_batch = knee if knee and (turn is None or knee <= FAR * turn) else turn
     batches = np.linspace(1.0, max(BEYOND * end_batch if end_batch else 4096.0, 16.0), POINTS)
     expected = serve(model, system, layout, batch=batches, context=context, precision=precision, assumptions=assumptions)
@@ -109,18 +113,16 @@ def perfect(assumptions: Assumptions) -> dict[str, Any]:
     return user_values | ones | {name: default(0.0, name, "s", PEAK) for name in LATENCIES} | {"overlap": "full"}
 
 
-def _first(peak: PeakStep, holds: Callable[[Mapping[str, Any]], Any]) -> float | None:
-    """The smallest batch at which a condition on the times holds, or None."""
-    low, high = 1.0, MOST_BATCH
-    for _ in range(4):
-        batches = np.geomspace(low, high, 200)
-        indices = np.flatnonzero(holds(peak.times(batches)))
-        if not len(indices):
-            return None
-        if indices[0] == 0:
-            return float(low)
-        low, high = float(batches[indices[0] - 1]), float(batches[indices[0]])
-    return high
+def _first(peak: PeakStep, holds: Callable[[Mapping[str, Any]], Any], batches: Any, times: Mapping[str, Any]) -> float | None:
+    """The smallest batch at which a condition on the times holds, among these and between them; or None."""
+    indices = np.flatnonzero(holds(times))
+    if not len(indices):
+        return None
+    low, high = float(batches[max(indices[0] - 1, 0)]), float(batches[indices[0]])
+    if high - low <= NEAR * high:
+        return high
+    finer = np.geomspace(low, high, FINE)
+    return _first(peak, holds, finer, peak.times(finer))
 
 
 def _costs(system: System, layout: Layout, batch: np.ndarray, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:

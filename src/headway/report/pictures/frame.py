@@ -228,7 +228,7 @@ def compose(view: View, drawings: Sequence[Sequence[Drawing]], *, title: str, su
                     datasets[f"words{of}"] = words
                     extra.append(labels(f"words{of}", size=size, bold=bold))
             panels_drawn.append(_panel_spec(panel, extra))
-    spec: dict[str, Any] = {"$schema": SCHEMA, "background": view.colours.paper, "padding": 0, "config": _config(view.colours)}
+    spec: dict[str, Any] = {"$schema": SCHEMA, "background": view.colours.paper, "padding": 0, "config": _config(view)}
     spec |= {"description": f"{title}. {caption}", "datasets": datasets}
     spec |= {"params": [{"name": "lit", "value": ""}]} if view.is_page else {}  # what a page reads, by its name
     if len(panels_drawn) == 1:
@@ -289,9 +289,11 @@ def _panel_spec(panel: Panel, extra: Sequence[Layer]) -> dict[str, Any]:
     return {"width": round(panel.width, 1), "height": round(panel.height, 1), "layer": [*layers, *extra], "view": {"stroke": None}}
 
 
-def _config(theme: palette.Theme) -> dict[str, Any]:
+def _config(view: View) -> dict[str, Any]:
+    theme = view.colours
     letters = {"labelFont": lettering.FONT, "labelFontSize": SIZE, "labelColor": theme.muted, "labelPadding": 6}
     axis = letters | {"gridColor": theme.grid, "gridOpacity": 0.7, "domain": False, "ticks": False}
     below = {"ticks": True, "tickColor": theme.grid, "tickSize": 4, "domain": True, "domainColor": theme.grid, "labelPadding": 3}
     text = {"font": lettering.FONT, "fontSize": SIZE}
-    return {"font": lettering.FONT, "axis": axis, "axisX": below, "view": {"stroke": None}, "text": text}
+    page = {"aria": False} if view.is_page else {}  # it has words of its own for a drawing: to make some for each point takes half the time
+    return page | {"font": lettering.FONT, "axis": axis, "axisX": below, "view": {"stroke": None}, "text": text}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 SIZE = 12  # px of every label
 TITLE_SIZE = 16
@@ -15,6 +17,7 @@ BOLD = 1.08  # bold letters over plain ones
 SPELLED = {"∝": "~"}  # what the fonts lack: a single one would set its whole line in another font, and wider
 
 
+@functools.lru_cache(maxsize=4096)  # the words of a picture are measured again and again while a slider moves
 def text_width(text: str, size: float = SIZE, bold: bool = False) -> float:
     """Width of a line of text in px."""
     return sum(_WIDTHS.get(character, 556) for character in text) / 1000 * size * SLACK * (BOLD if bold else 1.0)

@@ -88,7 +88,7 @@ class Series:
 
     def draw(self, sheet: Sheet) -> None:
         """Its layers; words keep away from line and dots."""
-        sheet.tips.add(self.text, [(row.get(self.x), row.get(self.y), row) for row in self.rows], is_line=bool(self.width))
+        sheet.tips.add(self.text, ((row.get(self.x), row.get(self.y), row) for row in self.rows), is_line=bool(self.width))
         data, tone = sheet.rows(self.rows, self.data), sheet.view.colours.line(self.meaning)
         low, high = self.band
         if low:
@@ -117,12 +117,11 @@ class Series:
         points = [(x, y) for x, y in points if y > 0 or not sheet.y.log]
         if not points:
             return
-        places = [sheet.place(*point) for point in points]
         if self.steps:
             is_early = self.steps == "step-before"
-            corners = [(before[0], after[1]) if is_early else (after[0], before[1]) for before, after in itertools.pairwise(places)]
-            places = [spot for corner, ends in zip(corners, itertools.pairwise(places), strict=True) for spot in (ends[0], corner, ends[1])]
-        sheet.canvas.add_curve([spot[0] for spot in places], [spot[1] for spot in places])
+            corners = [(before[0], after[1]) if is_early else (after[0], before[1]) for before, after in itertools.pairwise(points)]
+            corners = [spot for corner, ends in zip(corners, itertools.pairwise(points), strict=True) for spot in (ends[0], corner, ends[1])]
+        sheet.canvas.add_curve(*sheet.places(corners if self.steps else points))
         if self.text and (sheet.view.is_narrow or sheet.right_margin <= 10):
             sheet.keys.append((self.text, self.meaning))
         elif self.text:
@@ -292,9 +291,17 @@ class Sheet:
         encoding = {way: marks.channel(axes[way][0], key, axes[way][1]) if way in axes else {"field": key} for way, key in fields.items()}
         self.layers.append({"data": {"name": data}, "mark": mark, "encoding": encoding})
 
-    def place(self, across: float, up: float) -> tuple[float, float]:
+    def place(self, across: Any, up: Any) -> tuple[Any, Any]:
         """Px of a point."""
         return self.x.across(across, self.width), self.y.down(up, self.height)
+
+    def places(self, points: Sequence[tuple[float, float]]) -> tuple[Any, Any]:
+        """Px of many points, across and down; of plain axes all at once."""
+        if self.x.log or self.y.log:
+            spots = [self.place(*point) for point in points]
+            return [spot[0] for spot in spots], [spot[1] for spot in spots]
+        across, up = np.asarray(points, dtype=float).reshape(-1, 2).T
+        return self.place(across, up)
 
     def note(self, text: str, meaning: str, **where: Any) -> None:
         """Words to be placed `around` a point, `beside` a vertical rule, `along` a level or `inside` a span."""

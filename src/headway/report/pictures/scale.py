@@ -30,7 +30,7 @@ class PictureAxis:
     log: bool = False
     falls: bool = False  # whether the larger value stands at the lower or left end
 
-    def share(self, value: float) -> float:
+    def share(self, value: Any) -> Any:
         """Place of a value between the ends, 0 to 1."""
         if self.log:
             part = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
@@ -38,11 +38,11 @@ class PictureAxis:
             part = (value - self.low) / (self.high - self.low)
         return 1 - part if self.falls else part
 
-    def across(self, value: float, width: float) -> float:
+    def across(self, value: Any, width: float) -> Any:
         """Px from the left end."""
         return self.share(value) * width
 
-    def down(self, value: float, height: float) -> float:
+    def down(self, value: Any, height: float) -> Any:
         """Px from the upper end."""
         return (1 - self.share(value)) * height
 

@@ -175,15 +175,14 @@ class Stage {
       if (this.alone) for (const other of this.backs) if (other !== back) other();
       moved(stops[range.valueAsNumber].word);
       this.parts.look();
-      const question = { ...this.question(), parts: ['pictures'] };
+      const question = { ...this.question(this.width), parts: ['pictures'] };
       this.pump.push({ of: this.parts.key, question });
     });
     range.addEventListener('change', () => { this.remember(); this.settle(); });
     return el('div', { class: 'field slide' }, el('label', { for: id, title: source }, title), shown, range);
   }
 
-  question() {
-    const width = widthOf(this.side);
+  question(width = widthOf(this.side)) {
     if (this.base) return { ...this.base, width };
     return { verb: 'lecture', words: [this.claim.id], flags: { with: [this.span, ...this.changes()] }, width };
   }
@@ -226,6 +225,7 @@ class Stage {
     this.parts.look();
     try {
       const question = this.question();
+      this.width = question.width; // while a slider moves too: to measure is to lay out
       const sentence = this.base ? null : this.sentence();
       const answer = await ask({ ...question, parts: ['answer', 'pictures', 'table'] });
       const said = sentence ? await ask({ ...sentence, parts: ['answer'] }) : answer;

@@ -1,5 +1,5 @@
 // Pictures: the server makes the specification, the page draws it and swaps its rows while a slider moves.
-import { el, replace } from './dom.js';
+import { el, replace, tell } from './dom.js';
 
 const OPTIONS = { mode: 'vega-lite', ast: true, actions: false, defaultStyle: false, tooltip: () => {}, renderer: 'svg' };
 export const redraws = { count: 0 };
@@ -29,10 +29,8 @@ export class Chart {
     this.rings = el('div', { class: 'rings', 'aria-hidden': 'true' });
     this.stage = el('div', { class: 'readable' }, this.drawing, this.rings, this.tip);
     this.node = el('figure', { class: 'picture' }, this.title, this.subtitle, this.stage, this.caption);
-    this.points = [];
     this.listen();
-    this.shape = null;
-    this.view = null;
+    this.clear();
   }
 
   // One after the other: what was asked while a slider moved may come just before what was asked on its release.
@@ -54,16 +52,16 @@ export class Chart {
       this.view?.finalize();
       this.view = result.view;
       this.shape = picture.shape;
+      this.rows = new Map(Object.entries(picture.data).map(([name, rows]) => [name, JSON.stringify(rows)]));
       replace(this.drawing, holder);
     }
-    this.title.textContent = picture.title;
+    for (const part of ['title', 'subtitle', 'caption']) tell(this[part], picture[part]);
     this.title.hidden = !picture.title;
-    this.subtitle.textContent = picture.subtitle;
-    this.caption.textContent = picture.caption;
-    this.drawing.setAttribute('role', 'img');
-    this.gather();
-    const keys = this.points.length ? ' Arrow keys go from point to point.' : '';
-    this.drawing.setAttribute('aria-label', `${picture.alt}${keys}`);
+    this.leave();
+    this.gathered = null;
+    const keys = Object.entries(picture.data).some(([name, rows]) => name.endsWith('_tips') && rows.length);
+    const told = { role: 'img', 'aria-label': `${picture.alt}${keys ? ' Arrow keys go from point to point.' : ''}` };
+    for (const [name, value] of Object.entries(told)) if (this.drawing.getAttribute(name) !== value) this.drawing.setAttribute(name, value);
     if (keys) this.drawing.setAttribute('tabindex', '0'); else this.drawing.removeAttribute('tabindex');
     redraws.count += 1;
   }
@@ -71,9 +69,11 @@ export class Chart {
   // -- points --
 
   // Where the points of the picture stand in px of its drawing, and what is said of each: the rows that the server made of them.
+  // They are gathered when one is first looked for, since to measure them is to lay out the page.
+  get points() { return this.gathered ??= this.view ? this.gather() : []; }
+
   gather() {
-    this.leave();
-    this.points = [];
+    const points = [];
     const svg = this.drawing.querySelector('svg').getBoundingClientRect();
     const walk = (mark) => {
       for (const item of mark.items ?? []) {
@@ -82,11 +82,12 @@ export class Chart {
           const { downs, tip, pick, name } = item.datum;
           const box = item._svg.getBoundingClientRect(); // where the panel stands in the drawing, only the drawing knows
           const [x, y] = [(box.left + box.width / 2 - svg.left) / this.scale, (box.top + box.height / 2 - svg.top) / this.scale];
-          this.points.push({ x, downs: downs.map((down) => y + down - downs[0]), tip, pick, name });
+          points.push({ x, downs: downs.map((down) => y + down - downs[0]), tip, pick, name });
         }
       }
     };
     walk(this.view.scenegraph().root);
+    return points;
   }
 
   listen() {
@@ -145,7 +146,7 @@ export class Chart {
 
   // All that has a name stands out while a point of it is read; a name that nothing has lets all be as it was.
   light(name = '') {
-    if (!this.view || !this.picture.spec.params || name === this.view.signal('lit')) return;
+    if (!this.view || !this.spec.params || name === this.view.signal('lit')) return;
     this.view.signal('lit', name).runAsync();
   }
 
@@ -162,11 +163,16 @@ export class Chart {
     if (point?.pick && this.picked) this.picked(point.pick);
   }
 
-  // Whether new rows were enough: the structure is the same, and the drawing knows every set of rows.
+  // Whether new rows were enough: the structure is the same, and the drawing knows every set of rows. Sets that stand already are left alone.
   async swap(picture) {
     if (!this.view || picture.shape !== this.shape) return false;
     try {
-      for (const [name, rows] of Object.entries(picture.data)) this.view.data(name, rows);
+      for (const [name, rows] of Object.entries(picture.data)) {
+        const text = JSON.stringify(rows);
+        if (text === this.rows.get(name)) continue;
+        this.view.data(name, rows);
+        this.rows.set(name, text);
+      }
     } catch { return false; }
     await this.view.runAsync();
     return true;
@@ -177,7 +183,7 @@ export class Chart {
 
   clear() {
     this.leave();
-    this.points = [];
+    this.gathered = null;
     this.view?.finalize();
     this.view = null;
     this.shape = null;

@@ -15,6 +15,11 @@ export function replace(parent, ...children) {
   parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 }
 
+// Words that stand already are left alone: to set them again would be to lay out anew.
+export function tell(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 let serial = 0;
 export const unique = (stem) => `${stem.replace(/[^\w-]/g, '-')}-${++serial}`;
 

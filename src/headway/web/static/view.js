@@ -2,7 +2,7 @@
 import { ask, cancel, run, Fault } from './ask.js';
 import { Chart, Pump, png, widthOf } from './chart.js';
 import { Form } from './controls.js';
-import { commandLine, copied, el, replace, saved } from './dom.js';
+import { commandLine, copied, el, replace, saved, tell } from './dom.js';
 import { Parts } from './fresh.js';
 import { Drop, RunsChoice, keep } from './files.js';
 import { Keep } from './keep.js';
@@ -69,13 +69,13 @@ export class View {
     return { ...this.form.get(), file: this.drop?.serial, tool: this.drop?.files.length && this.drop.tool.value, edit: this.edited };
   }
 
-  question() {
+  question(width = widthOf(this.pictures)) {
     const { words, flags } = this.form.get();
     const first = this.view.verb === 'show' ? words.join(' ').split(' ') : words;
     const upload = this.drop?.files.length ? { upload: this.drop.upload } : {};
     const file = this.view.verb === 'calibrate' ? ['file'] : [];
     const parts = { parts: ['answer', 'figures', 'table', ...(this.view.bare ? [] : ['pictures']), 'notes', ...file] };
-    return { verb: this.view.verb, words: first, flags, width: widthOf(this.pictures), ...parts, ...upload };
+    return { verb: this.view.verb, words: first, flags, width, ...parts, ...upload };
   }
 
   show(state) {
@@ -135,10 +135,10 @@ export class View {
   moved(name, word) {
     const of = this.parts.key;
     this.parts.look();
-    if (this.view.live) this.pump.push({ of, question: { ...this.question(), ...MOVING } });
+    if (this.view.live) this.pump.push({ of, question: { ...this.question(this.width), ...MOVING } });
     else if (this.follow) {
       this.follow = { ...this.follow, flags: { ...this.follow.flags, [name]: word } };
-      this.pump.push({ of, question: { ...this.follow, width: widthOf(this.pictures), parts: ['pictures'], picture: 'batch' } });
+      this.pump.push({ of, question: { ...this.follow, width: this.width, parts: ['pictures'], picture: 'batch' } });
     }
   }
 
@@ -160,6 +160,7 @@ export class View {
 
   async answerNow() {
     const question = this.question();
+    this.width = question.width; // while a slider moves too: to measure is to lay out
     const of = this.parts.key;
     this.parts.look();
     this.goesBy();
@@ -253,8 +254,16 @@ export class View {
   showFigures(answer, asked) {
     const wanted = this.chosenFigures(answer);
     for (const figure of wanted) if ('explains' in figure) this.trees.set(figure.key, figure.explains);
+    this.asks = asked;
+    const unfolds = (figure) => Boolean(asked) && this.trees.get(figure.key) !== false;
+    const cards = JSON.stringify([answer.whose, wanted.map((figure) => [figure.key, nameOf(figure), unfolds(figure)])]);
+    if (cards === this.cards && this.figures.firstChild) { // the same cards: their numbers alone
+      wanted.forEach((figure, place) => tell(this.figures.querySelectorAll('.number-card')[place].firstChild, figure.text));
+      return;
+    }
+    this.cards = cards;
     replace(this.figures, answer.whose ? el('p', { class: 'quiet' }, answer.whose) : null, wanted.map((figure) => el('div', { class: 'number-card' },
-      !asked || this.trees.get(figure.key) === false ? el('b', {}, figure.text) : number(figure.text, { row: figure.row, key: figure.key }, asked, this.view.heavy),
+      unfolds(figure) ? number(figure.text, { row: figure.row, key: figure.key }, () => this.asks(), this.view.heavy) : el('b', {}, figure.text),
       el('span', { title: figure.doc }, nameOf(figure)))));
   }
 
