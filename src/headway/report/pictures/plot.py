@@ -117,11 +117,12 @@ class Series:
         points = [(x, y) for x, y in points if y > 0 or not sheet.y.log]
         if not points:
             return
+        line = points
         if self.steps:
             is_early = self.steps == "step-before"
             corners = [(before[0], after[1]) if is_early else (after[0], before[1]) for before, after in itertools.pairwise(points)]
-            corners = [spot for corner, ends in zip(corners, itertools.pairwise(points), strict=True) for spot in (ends[0], corner, ends[1])]
-        sheet.canvas.add_curve(*sheet.places(corners if self.steps else points))
+            line = [spot for corner, ends in zip(corners, itertools.pairwise(points), strict=True) for spot in (ends[0], corner, ends[1])]
+        sheet.canvas.add_curve(*sheet.places(line))
         if self.text and (sheet.view.is_narrow or sheet.right_margin <= 10):
             sheet.keys.append((self.text, self.meaning))
         elif self.text:
