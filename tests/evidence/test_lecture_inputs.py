@@ -169,3 +169,19 @@ def test_with__values_without_an_answer_are_refused_or_finite() -> None:
                     except BadValue:
                         continue
                     assert not any(math.isnan(float(value)) for value in values), (claim_id, name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "names", "gone"),
+    [
+        ("PP-13 longer=300k", {"KV over weights at 300k", "KV at 300k", "KV over weights at 100 k"}, "200 k"),
+        ("TS-05 few_load=0.5", {"mean wait, 4 seats 50 % full", "mean wait, 32 seats 90 % full"}, "80 %"),
+        ("MOE-08 eight=9", {"slower over 9 racks"}, "8 racks"),
+        ("RB-23 batch_8=12", {"batch 12", "batch 32"}, "batch 8"),
+        ("KT-08 slow_bw=5GB/s,9GB/s", {"TLC 3.84 TB, …", "TLC 3.84 TB, 14 GB/s"}, "7 GB/s"),
+    ],
+)
+def test_names_of_figures__have_the_inputs_that_they_are_of(changes: str, names: set[str], gone: str, cli: Cli) -> None:
+    claim, change = changes.split()
+    rows = cli.json(f"lecture {claim} --with {change}")["rows"]
+    assert {row["figure"] for row in rows} >= names and not any(row["figure"].endswith(gone) for row in rows)

@@ -147,12 +147,12 @@ def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
     if claim is None:
         raise UnknownName("claim", text, {key.lower(): key for key in claims()}, "--with changes the inputs of one claim, such as RB-10")
     cases = inputs.cases(claim, changes)
-    before = inputs.lecture_figures(claim)
+    before, names = inputs.lecture_figures(claim), inputs.figure_names(claim, cases)
     rows, values = [], []
     for case in cases:
         for name, value in inputs.figures(claim, case).items():
             rows.append({
-                **case.labels, "id": claim.id, "figure": name, "value": float(value), "lecture_inputs": before[name],
+                **case.labels, "id": claim.id, "figure": names[name], "value": float(value), "lecture_inputs": before[name],
                 "over_lecture": float(value) / before[name] if before[name] and math.isfinite(value) else None,
                 "unit": claim.units.get(name, claim.unit),
             })  # fmt: skip
@@ -171,7 +171,8 @@ def other_inputs(text: str, changes: Sequence[str]) -> output.Answer:
            "with_the_lecture's": format_value(row["lecture_inputs"], row["unit"]), "over_lecture": row["over_lecture"]}
         for row in [row for row in rows if row["figure"] in changed] or rows
     ]  # fmt: skip
-    notes = ["names of figures are those of the lecture's inputs"] if changed else []
+    are_numbered = any(re.search(r"\d", name) for name, words in names.items() if words == name and words in changed)
+    notes = ["numbers in the names of figures are those of the lecture's inputs"] if are_numbered else []
     if any(math.isinf(row["value"]) for row in rows):
         notes.append(f"{NEVER}: no finite figure solves the equation, as where what has to grow does not")
     idle = inputs.idle_inputs(claim, cases)

@@ -19,6 +19,7 @@ import numpy as np
 
 from headway.core import schema, units
 from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.listing import format_value
 from headway.core.quantity import known, user_input
 from headway.core.trace import record
 from headway.evidence.claims.claim import Claim, Parts, claims
@@ -233,6 +234,45 @@ def lecture_figures(claim: Claim) -> Mapping[str, float]:
     """Figures of a claim with its own inputs."""
     parts = recompute(claim)
     return {name: float(value) for name, value in (parts or {}).items()}
+
+
+QUANTITY = re.compile(r"(?<![\w./^])(\d[\d,]*(?:\.\d+)?)(?: ?([a-zA-Z%][\w/%]*))?(?![/^-])")  # 72, 200 k, 80 %, 100 GB/s
+LONGEST_UNIT = 2  # letters of one that stands alone: a longer word beside a number is what is counted
+COUNT_UNITS = ("", "token")  # units of what is counted, whose numbers may stand without one
+
+
+def figure_names(claim: Claim, combinations: Sequence[InputCase]) -> dict[str, str]:
+    """Names of figures with the inputs of these cases in place of the lecture's; … for one that takes several values.
+
+    >>> one, two = ([InputCase(labels={}, values={"chips": user_input(n, "chips")}) for n in counts] for counts in ([64.0], [64.0, 96.0]))
+    >>> [figure_names(claims()["MOE-03"], case)["experts per chip on 72"] for case in (one, two)]
+    ['experts per chip on 64', 'experts per chip on …']
+    """
+    moves, names = moving(claim.id), {}
+    for name in figures(claim, combinations[0]):
+        words = name
+        for key in combinations[0].values:
+            usual = float(claim.inputs[key]) if name in moves.get(key, ()) else math.nan
+            equals = [peer for peer in moves if name in moves[peer] and float(claim.inputs[peer]) == usual]
+            if equals and len(moves[key]) == min(len(moves[peer]) for peer in equals):  # of several, the one that is about fewest figures
+                values = [float(case.values[key]) for case in combinations]
+                words = QUANTITY.sub(functools.partial(_of_cases, claim.inputs[key], values), words)
+        names[name] = words
+    return names if len({*names.values()}) == len(names) else {name: name for name in names}
+
+
+def _of_cases(usual: Any, values: Sequence[float], match: re.Match[str]) -> str:
+    """A quantity in the name of a figure with the value of an input in place of the lecture's, where it is that of the input."""
+    number, word = match[1].replace(",", ""), match[2] or ""
+    unit = "token" if len(word) == 1 and usual.unit.startswith("token") else usual.unit  # 50 M tokens/s: what is counted follows
+    texts = {f"{100 * value:.3g} %" if word == "%" else format_value(value, unit) for value in values}
+    text = texts.pop() if len(texts) == 1 else "…"
+    is_count = usual.unit in COUNT_UNITS and (not word or (len(word) > LONGEST_UNIT and word.isalpha()))
+    for end in (*([word, word.lower()] if word else []), *([""] if is_count else [])):
+        with contextlib.suppress(HeadwayError):
+            if math.isclose(units.parse(f"{number} {end}".strip(), usual.unit), float(usual), rel_tol=SAME):
+                return text if end or not word else f"{text} {word}"
+    return match[0]
 
 
 NUDGE = 1.07  # factor on an input, to see which figures it changes
