@@ -54,7 +54,6 @@ pictures: .venv/dev
 
 # Builds the site of the docs into build/site/, which a browser opens from its folder (offline, search included); checks every link; minutes, most of them for the lecture with sliders.
 site: .venv/dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python tools/handbook
 
 # Diagnoses 40 simulated runs by `score`, and recorded ones where RECORDED names their folder; prints the seed first.
