@@ -209,6 +209,16 @@ def test_pages__fit_their_window(browser: Any, address: str, width: int, theme: 
     assert window.said == [] and window.blocked == []
 
 
+def test_curve__that_has_no_value_leaves_the_number(visit: Visit) -> None:
+    """With one stage nothing else moves the bubble: the claim is told all the same."""
+    page = visit.open("/blackboard?claim=PP-07&with=stages=1")
+    side = page.locator(".stage .side", has=page.locator("[aria-label='Claim PP-07']"))
+    side.get_by_text("No curve here").wait_for()
+    assert side.locator(".says:not([data-stale])").inner_text() == hw.command("lecture PP-07 --with stages=1").answer
+    assert all("Failed to load resource" in line for line in visit.said)  # the browser's own word of a curve that is refused
+    visit.said.clear()
+
+
 def test_drawings__move(visit: Visit) -> None:
     page = visit.open("/blackboard?chapter=3")
     paper = page.locator(".moving-paper").first

@@ -32,6 +32,7 @@ MOVED = {
 }
 Nav = list[dict[str, "str | Nav"]]
 COPIED = ("docs/pictures/", "docs/screens/", "docs/atlas/")  # folders of files that the site has too
+SHORT = re.compile(r"(?<!</span>)<code>(?=[^<\n]{1,24}</code>)")  # within a line; `--rate` is not parted at its dashes
 LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 
@@ -51,7 +52,9 @@ def written() -> dict[str, str]:
             if source in places:
                 return f"{mark}[{label}]({places[source]}{'#' + anchor if anchor else ''})"
             is_copied = source.startswith(COPIED) or mark
-            return f"{mark}[{label}]({target.relative_to(ROOT / 'docs')})" if is_copied else f"{label} (`{source}`)"
+            if is_copied:
+                return f"{mark}[{label}]({target.relative_to(ROOT / 'docs')})"
+            return f"`{source}`" if label in source else f"{label} (`{source}`)"
 
         return LINK.sub(renewed, text)
 
@@ -145,6 +148,8 @@ def main() -> None:
     )
     for name in pages:
         shutil.copy(source / name, site / name)
+    for page in ((site / name).with_suffix(".html") for name in pages):
+        page.write_text(SHORT.sub('<code class="whole">', page.read_text(encoding="utf-8")), encoding="utf-8")
     faults = link_check.broken(site)
     print("\n".join(faults))
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6

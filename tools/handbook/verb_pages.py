@@ -72,9 +72,9 @@ def columns() -> str:
         rows = list(csv.DictReader(lines))
     parts = ["# Keys of answers", "What `-o json` and `-o csv` name each value of a row; times in seconds, sizes in bytes, money in USD."]
     for table in dict.fromkeys(row["table"] for row in rows):
-        head = [f"## {table.replace('_', ' ')}", "", "| key | unit | meaning |", "|---|---|---|"]
+        head = [f"## {table.replace('_', ' ')}", "", "| key | meaning | unit |", "|---|---|---|"]
         parts.append(
-            "\n".join([*head, *(f"| `{row['key']}` | {row['unit']} | {cell(row['doc'])} |" for row in rows if row["table"] == table)])
+            "\n".join([*head, *(f"| `{row['key']}` | {cell(row['doc'])} | {row['unit']} |" for row in rows if row["table"] == table)])
         )
     return "\n\n".join(parts) + "\n"
 

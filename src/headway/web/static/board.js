@@ -226,13 +226,15 @@ class Stage {
     try {
       const question = this.question();
       this.width = question.width; // while a slider moves too: to measure is to lay out
-      const sentence = this.base ? null : this.sentence();
-      const answer = await ask({ ...question, parts: ['answer', 'pictures', 'table'] });
-      const said = sentence ? await ask({ ...sentence, parts: ['answer'] }) : answer;
+      const sentence = this.base ? null : await ask({ ...this.sentence(), parts: ['answer'] });
+      const curve = ask({ ...question, parts: ['answer', 'pictures', 'table'] });
+      const answer = await (sentence ? curve.catch((error) => ({ undrawn: true, pictures: [], without: error.message })) : curve);
       if (mine !== this.asked) return;
-      replace(this.numbers, answer.undrawn ? null : folded(answer.table, answer.pictures[0]?.title ?? answer.command));
+      const said = sentence ?? answer;
+      if (answer.without) replace(this.numbers, el('p', { class: 'quiet' }, `No curve here: ${answer.without}`));
+      else replace(this.numbers, answer.undrawn ? null : folded(answer.table, answer.pictures[0]?.title ?? answer.command));
       this.status.textContent = said.answer;
-      replace(this.command, commandLine(said.command), this.base ? null : commandLine(answer.command, 'and its curve'));
+      replace(this.command, commandLine(said.command), this.base || answer.without ? null : commandLine(answer.command, 'and its curve'));
       this.parts.show(of, this.numbers, this.status, this.command);
       await this.draw(of, answer);
       if (answer.undrawn) this.chart.clear();
