@@ -274,7 +274,7 @@ def test_store_or_recompute__recompute_without_reuse(capsys: pytest.CaptureFixtu
 def test_cache__first_line_names_least_cost_and_notes_every_criterion(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "5min,24h"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("A KV cache of deepseek-v3 on h100-sxm costs least, wear included, in ddr for 5 min, in disk for 1 d.\n")
+    assert text.startswith("A KV cache of deepseek-v3 on h100-sxm costs least, wear included, in DDR for 5 min, in disk for 1 d.\n")
     assert "5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute (4 criteria, 3 answers)" in text
     assert "1 d: disk by drain time and least cost and cost with wear, flash by store-or-recompute" in text
 
@@ -291,7 +291,7 @@ def test_cache__headline_held_and_gain_name_one_tier(capsys: pytest.CaptureFixtu
         rows = by_tier(*words)
         cheapest = min((row for row in rows.values() if row["read_bw"]), key=lambda row: row["usd_per_mtok_held"])
         gain = max((row for row in rows.values() if row["read_bw"]), key=lambda row: row["usd_per_mtok_gain"])
-        assert cheapest["tier"] == gain["tier"] and f" in {cheapest['tier']} for " in sentence, (words, sentence)
+        assert cheapest["tier"] == gain["tier"] and f" in {cheapest['tier']} for " in sentence.replace("DDR", "ddr"), (words, sentence)
         assert gain["usd_per_mtok_gain"] == pytest.approx(float(reuse) * gain["usd_per_mtok_recompute"] - gain["usd_per_mtok_held"])
         tiers_named.add(cheapest["tier"])
     assert len(tiers_named) >= 3
@@ -440,10 +440,10 @@ def test_cache__plot_over_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str
 def test_cache__where_does_not_change_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "5min", "--where", "tier = disk"]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[0].endswith("costs least, wear included, in ddr for 5 min.") and "TLC" not in out.splitlines()[3]
+    assert out.splitlines()[0].endswith("costs least, wear included, in DDR for 5 min.") and "TLC" not in out.splitlines()[3]
 
 
 def test_cache__names_the_longest_of_the_holds_that_share_a_tier_in_any_order() -> None:
     words = "cache deepseek-v3 --on h100 --fresh 4030/s --hold "
     assert hw.command(words + "4min,1min,48h").answer == hw.command(words + "1min,4min,48h").answer
-    assert "in ddr up to 4 min" in hw.command(words + "4min,1min,48h").answer
+    assert "in DDR up to 4 min" in hw.command(words + "4min,1min,48h").answer

@@ -56,7 +56,7 @@ def test_questions_and_commands_open_their_pages(visit: Visit) -> None:
     page = visit.open("/")
     page.get_by_label("Or type a command").fill("headway law servers_wait_s servers=10 load=8 service=5s")
     page.keyboard.press("Enter")
-    page.locator("#answer", has_text="servers_wait_s is 1.023 s").wait_for()
+    page.locator("#answer", has_text="Servers wait is 1.023 s").wait_for()
     assert page.url.endswith("/formulas?view=law&w=servers_wait_s&w=servers%3D10&w=load%3D8&w=service%3D5s")
     page = visit.open("/")
     page.locator(".door").nth(3).get_by_role("button").click()

@@ -142,7 +142,7 @@ def _cheapest(groups: Sequence[Sequence[Mapping[str, Any]]], apart: Sequence[str
     for (tier, of), run in itertools.groupby(groups, choice):
         holds = [group[0] for group in run]
         longest = max(holds, key=lambda row: row["hold"])  # holds stand in the order in which they were asked
-        clauses += [f"in {tier} {'up to' if len(holds) > 1 else 'for'} {cell('hold', longest)}{of}"] if tier else []
+        clauses += [f"in {cache.tier_name(tier)} {'up to' if len(holds) > 1 else 'for'} {cell('hold', longest)}{of}"] if tier else []
     return clauses
 
 

@@ -11,7 +11,7 @@ from headway.core import units
 from headway.core.catalog import fold
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing, clean, format_value, remade
+from headway.core.listing import Listing, clean, format_value, heading, remade
 from headway.core.notes import note
 from headway.core.schema import fields
 from headway.core.trace import record
@@ -139,8 +139,8 @@ def _describe_sheet(rows: Sequence[Mapping[str, Any]], answered: Sequence[str]) 
 def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
     """Sentence on the implied quantities of a sheet, and on those that it leaves open."""
     ranges = {row["quantity"]: row for row in rows if row["kind"] == "quantity"}
-    parts = [f"{_interval(ranges[key])} {word}" for key, word in SIZE_WORDS.items() if key in ranges]
-    unknown = [key.replace("_", " ") for key, row in ranges.items() if row["verdict"] == "not identified"]
+    parts = [f"{_interval(ranges[key]).replace('..', ' to ')} {word}" for key, word in SIZE_WORDS.items() if key in ranges]
+    unknown = [heading(key) for key, row in ranges.items() if row["verdict"] == "not identified"]
     about = f"{name[1]} ({name[0]}, {name[2]})"
     if not parts:
         return sentence(f"{about}: {number_of(len(rows), 'row')} of the sheet read backwards")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headway.answers import arguments
 from headway.answers.no_effect import Subject, serve_notes
 from headway.core import schema, units
+from headway.core.catalog import fold
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.notes import note
 from headway.core.quantity import known, user_input
@@ -350,7 +351,7 @@ def roofline_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
 def stages_picture(grid: ServeGrid, table: Any, view: View) -> Picture:
     """Weights and KV cache per chip as the first row's layout is cut into stages."""
     model, system, row, assumptions = drawn_case(grid, table)
-    words = f"{row['model']} with {setting_of(row, 'batch', 'context')}, on as many {system.chip.name} as the stages take"
+    words = f"{row['model']} with {setting_of(row, 'batch', 'context')}, on as many {fold(system.chip.name)} as the stages take"
     return layout_pictures.stages(curves.by_stages(model, system, row, assumptions), view, words)
 
 

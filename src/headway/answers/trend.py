@@ -44,6 +44,6 @@ def _describe(table: Rows) -> output.Summary:
     span = ""
     if dated:
         by_ratio = sorted(dated, key=lambda row: row["hardware_ratio_bf16"])
-        ends = [f"{cell('hardware_ratio_bf16', row)} ({row['chip']}, {row['year']})" for row in (by_ratio[0], by_ratio[-1])]
+        ends = [f"{cell('hardware_ratio_bf16', row)} ({cell('chip', row)}, {row['year']})" for row in (by_ratio[0], by_ratio[-1])]
         span = f"; hardware ratio in bf16 from {ends[0]} to {ends[1]}"
     return output.Summary(sentence(number_of(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))

@@ -14,6 +14,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.trace import record
 
 MOST = 40  # rows of a text table
+CHIPS = ("chip", "domain_chip")
 LOOSE = 10.0  # hi / lo beyond which an answer says no more than its ends
 
 
@@ -102,6 +103,8 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
         return "-" if low == high == "-" else f"{low} .. {high}"
     if key == "solution":
         return input_text(row["solution"], row["for"])
+    if key in CHIPS and isinstance(row.get(key), str):
+        return row[key].replace("_", "-")  # as it is typed
     value, (_, low, high) = row.get(key), (row.get(end) for end in ends(key))
     return units.plain(value) or "-" if isinstance(value, str) else estimate_text(value, low, high, columns.unit(key))
 

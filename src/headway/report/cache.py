@@ -78,9 +78,14 @@ def _rows(rows: Rows) -> list[Row]:
     return table
 
 
+def tier_name(tier: str) -> str:
+    """A tier as it is written, abbreviations in capitals."""
+    return tier.upper() if tier in ABBREVIATIONS else tier
+
+
 def _look(tier: str, place: int) -> tuple[str, str]:
-    """Name of a tier as it is written, abbreviations in capitals, and its colour."""
-    return tier.upper() if tier in ABBREVIATIONS else tier, MEANINGS.get(tier, SPARE[place % len(SPARE)])
+    """Name of a tier, and its colour."""
+    return tier_name(tier), MEANINGS.get(tier, SPARE[place % len(SPARE)])
 
 
 def winners(cells: Sequence[MapCell], row: Row, view: View) -> Picture:
@@ -158,7 +163,7 @@ def drain(rows: Rows, view: View) -> Picture:
     if not ladder:
         raise BadValue("--plot", "no tier with a bandwidth", "tiers that are read")
     names, texts = [_look(row["tier"], 0)[0] for row in ladder], [format_value(row["drain_s"], "s") for row in ladder]
-    labels = names if view.is_narrow else [f"{name}: {row['device']}" for name, row in zip(names, ladder, strict=True)]
+    labels = names if view.is_narrow else [f"{name}: {row['device'].replace('_', '-')}" for name, row in zip(names, ladder, strict=True)]
     panel = dots.Dots(name="drain", rows=ladder, key="drain_s", labels=labels, texts=texts, unit="s", meaning="kv", references=LIFETIMES,
                       title="Capacity over read bandwidth (log)")  # fmt: skip
     caption = "A tier pays for caches held about as long as it takes to drain; providers sell lifetimes of 5 minutes and 1 hour."

@@ -11,7 +11,7 @@ from typing import Any
 from headway.core import equation
 from headway.core.columns import Column
 from headway.core.law_values import spelled, typed
-from headway.core.listing import Listing, clean
+from headway.core.listing import Listing, clean, heading
 from headway.core.trace import Law
 from headway.report.output import Summary
 
@@ -131,9 +131,11 @@ def results(law: Law, call: Any, rows: Any) -> Summary:
     """Sentence, table and equation of a law's results."""
     row_list = list(rows)
     unit = call.unit()
-    first = f"{law.name} is {text(row_list[0]['result'], unit)}"
+    title = heading(law.name.removesuffix("_s") if unit == "s" else law.name)
+    title = title[:1].upper() + title[1:]
+    first = f"{title} is {text(row_list[0]['result'], unit)}" + "s" * (unit == "token")
     varying = [name for name, axis in call.axes.items() if len(axis) > 1]
-    headline = first + "." if len(row_list) == 1 else f"{law.name} at {len(row_list)} points: {_span(row_list, unit)}."
+    headline = first + "." if len(row_list) == 1 else f"{title} at {len(row_list)} points: {_span(row_list, unit)}."
     names = [*(varying or call.axes), *(step.argument for step in call.steps)]
     people = Listing([{name: text(row[name], call.unit(name)) for name in names} | {law.name: text(row["result"], unit)}
                       for row in row_list])  # fmt: skip

@@ -45,7 +45,7 @@ def along(law: Law, call: Any, rows: Sequence[dict[str, Any]], near: Callable[[s
         parts.append(plot.Series(rows=line, text=name, dots=24 if len(line) <= grid.MOST_DOTTED else 0, data=f"curve{place}", **look))
     around = _around(points[0], x, near, unit_x in COUNTS and points[0][x] == round(points[0][x])) if len(points) == 1 else []
     if len(points) == 1:
-        text = words.text(first[0]["result"], unit)
+        text = _text(first[0]["result"], unit)
         parts = [plot.Series(rows=around, meaning="compute", data="around"),
                  plot.Point(x=float(first[0][x]), y=float(first[0]["result"]), text=text, data="curve0")]  # fmt: skip
     visible = [row for name in names for row in curves[name]]

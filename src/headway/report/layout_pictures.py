@@ -93,7 +93,7 @@ def _step_plots(curves: Curves | ContextCurves, across: tuple[str, np.ndarray, s
                 parts.append(plot.Point(x=mark[0], y=value, text=text, shape=shape, size=90, is_free=True))
         highest = 1.05 * float(max(lines[name].max() for name in ("floor", *expected)))
         if window:
-            parts.append(plot.RuleLines(x=[window], text=f"the model's longest: {format_value(window, 'token')}"))
+            parts.append(plot.RuleLines(x=[window], text=f"the model's longest: {window:,.0f}"))
         if floors:
             floor = floors[number]
             parts.append(plot.RuleLines(y=[floor], text=f"{('latency', 'cost')[number]} floor {format_value(floor, unit)}"))

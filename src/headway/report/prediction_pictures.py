@@ -162,7 +162,7 @@ def run(rows: Sequence[Row], view: View) -> Picture:
     title = f"The run takes {times(first['measured'] / first['floor'])} times its floor; the largest part is {largest}, "
     title += percent(first["parts"][largest] / first["measured"])
     caption = "The floor is the least that the datasheet allows; the rule is the 90 % interval; the bars below are the measured time."
-    subtitle = f"{first['model']} on {first['chip']} by {first['engine']}"
+    subtitle = f"{first['model']} on {first['chip'].replace('_', '-')} by {first['engine']}"
     panels = [[_run_panel(row, f"run{number}")] for number, row in enumerate(runs)]
     return frame.compose(view, panels, title=title, subtitle=subtitle, caption=caption)
 

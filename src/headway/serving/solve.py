@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.core import columns, spellings, units
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import input_text
+from headway.core.listing import heading, input_text
 from headway.core.quantity import known
 from headway.core.table import Labels, Table
 from headway.serving.serve import DRAFTS, SERVE
@@ -238,7 +238,8 @@ def _sentence(table: Table, sought: SolveInput, target: Condition, count: int) -
         return f"{target} is crossed between {sought.name} = {_input(below, sought)} and {_input(above, sought)}, the values it can have."
     where = " and at ".join(_input(row["solution"], sought) for row in rows)
     misfit = next((row["why"] for row in rows if not row.get("fits", True)), "")
-    return f"{target} at {sought.name} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
+    says = f"{heading(target.column)} = {heading(target.right) if target.number is None else target.right}"
+    return f"{says} at {heading(sought.name)} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
 
 
 def _input(value: float, sought: SolveInput) -> str:

@@ -114,9 +114,9 @@ def _panel(run: LabRun, points: Sequence[Row], heading: str, factor: Callable[[R
     base = 2 if len(curve) > 5 else 10
     places, unit = [float(row["at"]) for row in points], run.experiment.axis_unit
     ticks = [(at, scale.tick_text(at, unit)) for at in places] if len(places) <= FEW else ()
-    x = scale.AxisScale(run.experiment.axis, places, unit, room=0.05, base=base, ticks=ticks)
+    x = scale.AxisScale(run.experiment.axis.capitalize(), places, unit, room=0.05, base=base, ticks=ticks)
     return plot.Plot(
-        name=heading.partition(" ")[0] + str(len(heading)), heading=heading, x=x,
+        name=heading.partition(" ")[0] + str(len(heading)), heading=heading[:1].upper() + heading[1:], x=x,
         y=scale.AxisScale("", [point[name] for point in curve for name in ("low", "high", "measured")], points[0]["unit"]),
         parts=[
             plot.Series(rows=curve, y="predicted", meaning="weights", text="predicted", band=("low", "high")),

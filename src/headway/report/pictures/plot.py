@@ -264,7 +264,7 @@ class Sheet:
         self.left_margin, self.right_margin = margins(view, self.y, names)
         self.width = inner(view, self.left_margin, self.right_margin, plot.columns)
         ends = view.ends(f"x{suffix}")
-        self.x = plot.x.fitting(self.width, ends) if plot.is_fitting else plot.x.axis(ends)
+        self.x = plot.x.fitting(self.width, ends) if plot.is_fitting or view.is_narrow else plot.x.axis(ends)
         self.height = min(plot.height, 250) if view.is_narrow else plot.height
         self.tips = Tips(about=plot.heading, x=self.x, y=self.y, units=(plot.x.unit, plot.y.unit), flag=plot.flag,
                          is_asked=view.is_page and not view.axes)  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from headway.core import units
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.report.pictures.lettering import text_width
@@ -145,7 +146,7 @@ def tick_text(value: float, unit: str) -> str:
         return f"{value:.3g}x"
     if unit == "count":
         return f"{value:.3g}"
-    return format_value(value, unit).replace(" us", " µs") if unit else f"{value:.3g}"
+    return format_value(value, unit).replace(" us", " µs") if unit else units.plain(f"{value:.3g}")
 
 
 def _linear_ticks(low: float, high: float, most: int, unit: str = "") -> list[float]:

@@ -7,7 +7,7 @@ const EDGE = 10, HELD = 0.4; // px of a shade; share of the width up to which th
 export function table(columns, rows, cellOf = (cell) => cell.text) {
   const head = el('tr', {}, columns.map((column) => el('th', { scope: 'col', class: column.number ? 'digits' : '', title: column.doc || null }, column.name)));
   const longest = columns.map((_, place) => Math.max(0, ...rows.map((row) => row[place].text.length)));
-  const wraps = (column, letters) => (letters <= LONG ? '' : letters <= LONGEST || column.key === 'value' ? 'long' : 'longest');
+  const wraps = (column, letters) => (letters <= LONG ? (column.key === 'value' ? 'wraps' : '') : letters <= LONGEST || column.key === 'value' ? 'long' : 'longest');
   const kinds = columns.map((column, place) => (column.number ? 'digits' : wraps(column, longest[place])));
   const body = rows.map((row) => el('tr', {}, row.map((cell, place) => el('td', { class: kinds[place] }, cellOf(cell, columns[place], row)))));
   return el('table', {}, el('thead', {}, head), el('tbody', {}, body));
