@@ -268,3 +268,14 @@ def test_law__wrong_input_is_one_line(cli: Cli, command: str, part: str) -> None
     answer = cli(command)
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer
     assert part in answer.err
+
+
+@pytest.mark.parametrize("command", [
+    "price --case deepseek-day6", "price --sheet claude-opus", "trend chips",
+    "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 64 --for context --so-that compute_s=kv_s",
+    "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 64 --for context --so-that step_s=1ms",
+])  # fmt: skip
+def test_names_of_quantities__are_words_in_sentences_and_first_columns(command: str, cli: Cli) -> None:
+    sentence, _, _, *rows = cli(*command.split()).text.splitlines()
+    assert "_" not in sentence
+    assert command.startswith("trend") or not any("_" in row.split("  ")[0] for row in rows[:12] if not row.startswith("note"))

@@ -277,7 +277,7 @@ def test_solve__closest_value_without_a_crossing(cli: Cli) -> None:
     command = ["solve", *STEP, "--for", "batch", "--so-that", "step_s=1ms"]
     status, out, _ = cli(*command)
     assert status == 0
-    assert "no crossing between batch = 1 and 1000000: step_s stays above 1ms" in out
+    assert "no crossing between batch = 1 and 1000000: step stays above 1ms" in out
     found = cli.rows(*command)
     assert [(row["is"], row["solution"]) for row in found] == [("closest", 1.0)]
 

@@ -246,13 +246,14 @@ def of_verb(args: Solve) -> output.Answer:
     sought, evaluate = _input(args)
     name, target, right = _output(args, evaluate, sought)
     at = _table(evaluate, sought.name, name, right)
-    solution = solve(at, sought, Condition(name, right or args.so_that.partition("=")[2].strip(), target))
+    wanted = Condition(name, right or args.so_that.partition("=")[2].strip(), target)
+    solution = solve(at, sought, wanted)
     rows = [
         {"for": sought.name, "is": mark["is"], "solution": mark["solution"], **(evaluate(float(mark["solution"])) or {})}
         for mark in solution.table.rows()
     ]
     where = " and at ".join(_text(row["solution"], sought) for row in rows if row["is"] == "crossing")
-    headline = f"{args.so_that.strip()} at {sought.name} = {where}." if where else solution.sentence
+    headline = f"{wanted} at {sought.name} = {where}." if where else solution.sentence
     people = [{"is": row["is"], sought.name: _text(row["solution"], sought), **_cells(row, (name, right))} for row in rows]
     note = f"the first row of `{args.of}` is solved for" + (f", of those with {args.where}" if args.where else "")
     about = {
@@ -268,7 +269,8 @@ def _cells(row: dict[str, Any], keys: Sequence[str]) -> dict[str, str]:
 
 
 def _text(value: float, sought: Any) -> str:
-    return f"{value:,.7g}" if sought.unit in ("", "token") else units.show(value, sought.unit or "", 6)
+    text = f"{value:,.7g}" if sought.unit in ("", "token") else units.show(value, sought.unit or "", 6)
+    return units.show(value, sought.unit or "", 6) if "e+" in text else text  # a large one as people write it: 10.4423M
 
 
 # -- the input ------------------------------------------------------------------------------------------------------------------

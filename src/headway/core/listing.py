@@ -96,6 +96,9 @@ def remade(rows: Sequence[Mapping[str, Any]], make: Callable[[int], Any], notes:
 # -- cells ----------------------------------------------------------------------------------------------------------------------
 
 
+NAMING = ("quantity", "kind")  # columns whose cells are names of quantities and of rows, told in words
+
+
 def cell(key: str, row: Mapping[str, Any]) -> str:
     """One cell for a person. The key `lo~hi` of two columns shows them as an interval."""
     if "~" in key:
@@ -106,6 +109,8 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
     if key in CHIPS and isinstance(row.get(key), str):
         return row[key].replace("_", "-")  # as it is typed
     value, (_, low, high) = row.get(key), (row.get(end) for end in ends(key))
+    if key in NAMING and isinstance(value, str) and "_" in value:
+        return heading(value)
     return units.plain(value) or "-" if isinstance(value, str) else estimate_text(value, low, high, columns.unit(key))
 
 

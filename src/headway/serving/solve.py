@@ -47,7 +47,7 @@ class Condition:
     number: float | None
 
     def __str__(self) -> str:
-        return f"{self.column} = {self.right}"
+        return f"{heading(self.column)} = {self.right if self.number is not None else heading(self.right)}"
 
     def gap(self, table: Table) -> Any:
         """column - right for each row; NaN if a side does not apply."""
@@ -224,10 +224,11 @@ def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: np.n
     table = _rows(at, sought, [(float(points[closest]), "closest")])
     row = table.row(0)
     low, high = (_input(value, sought) for value in (points[0], points[-1]))
-    nearest = f"closest at {sought.name} = {_input(points[closest], sought)}, where {target.column} is {_format_column(row, target.column)}"
-    right = _format_column(row, target.right) if target.number is None else target.right
-    right_note = f" and {target.right} is {right}" if target.number is None else ""
-    sentence = f"no crossing between {sought.name} = {low} and {high}: {target.column} stays {side} {target.right}; {nearest}{right_note}."
+    nearest = f"closest at {sought.name} = {_input(points[closest], sought)}, where {heading(target.column)} is"
+    nearest += f" {_format_column(row, target.column)}"
+    left, right = heading(target.column), target.right if target.number is not None else heading(target.right)
+    right_note = f" and {right} is {_format_column(row, target.right)}" if target.number is None else ""
+    sentence = f"no crossing between {sought.name} = {low} and {high}: {left} stays {side} {right}; {nearest}{right_note}."
     return Solution(table, 0, sentence)
 
 
