@@ -13,6 +13,7 @@ from headway.core.question import question_of
 from headway.performance.calibration.in_force import using
 from headway.performance.calibration.key import RunKey
 from headway.performance.calibration.observation import Observation
+from headway.performance.calibration.posterior import months
 from headway.performance.calibration.profile import CalibrationRun, Profile
 from support.command import Answer, Cli
 
@@ -156,7 +157,11 @@ def test_notes__say_where_a_profile_holds_no_longer(cli: Cli, tmp_path: Path) ->
     for words in ("before calibration -> after", "3 later runs outside the interval", "3 rows are of another version"):
         assert any(words in note for note in notes), words
     served = cli("serve", *SERVED, "--engine", "vllm", "--batch", USERS, "--catalog", tmp_path, "-o", "json").notes
-    assert served[0].startswith("calibrated on 3 runs of 2026-01") and "months old" in served[1]
+    assert served[0].startswith("calibrated on 3 runs of 2026-01") and "months old: of what it says of a step" in served[1]
+    made = cli("calibrate", runs, "-o", "json").notes
+    left = next(note for note in made if "months old" in note)
+    age = months("") - months("2026-01-05")  # half of a step's part after eight months, of the others after half a month
+    assert f"of a step {100 * 0.5 ** (age / 8):.0f} % is left" in left and "TTFT by itself nothing" in left
 
 
 def test_serve__of_several_layouts_is_each_alone(cli: Cli, folder: Path) -> None:

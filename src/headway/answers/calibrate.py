@@ -98,7 +98,7 @@ def profile_answer(args: Question) -> output.Answer:
         raise BadFile(path, "holds no run that is predicted now")
     answer = _answer(deployments(with_predictions(runs, where)), [*bad, *silent], path)
     state = [f"what its runs say is made anew when it is used: {why}"] if why else []
-    answer.notes = [*state, *calibration.run_notes(profile.runs, datetime.date.today().isoformat()), *answer.notes]
+    answer.notes = [*state, *calibration.run_notes(profile.runs), *answer.notes]
     answer.documents = {"toml": lambda: text_of_file(path, PROFILE_FILE)}
     return answer
 
@@ -107,6 +107,7 @@ def _answer(records: Sequence[DeploymentOfRuns], bad: Sequence[LeftOutRow], path
     rows = [calibration.row(record, None if path is None else str(path)) for record in records]
     runs_of_each = [[used_run.run for used_run in record.runs] for record in records]
     notes = [calibration.contradiction_note(contradiction) for runs in runs_of_each for contradiction in contradictions(runs)]
+    notes += calibration.age_notes([run for runs in runs_of_each for run in runs], datetime.date.today().isoformat())
     for file in dict.fromkeys(line.file for line in bad):
         notes += left_out(file, [line.row for line in bad if line.file == file])
     helps = [] if path else [output.Help(change="--save NAME", effect=f"keeps the profile: {BY_IT}")]

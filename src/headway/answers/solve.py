@@ -246,14 +246,14 @@ def of_verb(args: Solve) -> output.Answer:
     sought, evaluate = _input(args)
     name, target, right = _output(args, evaluate, sought)
     at = _table(evaluate, sought.name, name, right)
-    wanted = Condition(name, right or args.so_that.partition("=")[2].strip(), target)
-    solution = solve(at, sought, wanted)
+    goal = Condition(name, right or args.so_that.partition("=")[2].strip(), target)
+    solution = solve(at, sought, goal)
     rows = [
         {"for": sought.name, "is": mark["is"], "solution": mark["solution"], **(evaluate(float(mark["solution"])) or {})}
         for mark in solution.table.rows()
     ]
     where = " and at ".join(_text(row["solution"], sought) for row in rows if row["is"] == "crossing")
-    headline = f"{wanted} at {sought.name} = {where}." if where else solution.sentence
+    headline = f"{goal} at {sought.name} = {where}." if where else solution.sentence
     people = [{"is": row["is"], sought.name: _text(row["solution"], sought), **_cells(row, (name, right))} for row in rows]
     note = f"the first row of `{args.of}` is solved for" + (f", of those with {args.where}" if args.where else "")
     about = {

@@ -10,7 +10,7 @@ from headway.core.columns import Column
 from headway.core.listing import Listing
 from headway.evidence.calibration.contradictions import Contradiction
 from headway.evidence.calibration.deployments import DeploymentOfRuns, FactorOfRuns, QuantityOfRuns
-from headway.performance.calibration.key import RunKey
+from headway.performance.calibration.key import TRAINING, RunKey, left_after
 from headway.performance.calibration.posterior import months
 from headway.performance.calibration.profile import CalibrationRun
 from headway.report.causes import times
@@ -155,15 +155,21 @@ def _surest(factors: Sequence[FactorOfRuns]) -> list[str]:
     return [FACTORS[factor.name][1].format(times(factor.value, 3)) for factor in off] or silent
 
 
-def run_notes(runs: Sequence[CalibrationRun], today: str) -> list[str]:
-    """Which runs a profile keeps, and that they are old where they are."""
+def run_notes(runs: Sequence[CalibrationRun]) -> list[str]:
+    """Which runs a profile keeps."""
     names, files = [run.id for run in runs], ", ".join(dict.fromkeys(run.file for run in runs))
     first, last = min(run.date for run in runs), max(run.date for run in runs)
     more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
     when = first if first == last else f"{first} to {last}"
-    age = round(months(today) - months(last))
-    old = [f"its newest run is {age} months old: what it says fades, and intervals widen again"] if age >= OLD else []
-    return [f"{count_of(len(names))} of {when}: {', '.join(names[:MOST_NAMED])}{more}, from {files}", *old]
+    return [f"{count_of(len(names))} of {when}: {', '.join(names[:MOST_NAMED])}{more}, from {files}"]
+
+
+def age_notes(runs: Sequence[CalibrationRun], today: str) -> list[str]:
+    """That the newest of served runs is old, where it is, and what is left of it."""
+    age = months(today) - months(max(run.date for run in runs))
+    if age < OLD or runs[0].key.mode == TRAINING:
+        return []
+    return [f"the newest run is {age:.0f} months old: {left_after(age)}"]
 
 
 def contradiction_note(contradiction: Contradiction) -> str:

@@ -226,9 +226,9 @@ def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: np.n
     low, high = (_input(value, sought) for value in (points[0], points[-1]))
     nearest = f"closest at {sought.name} = {_input(points[closest], sought)}, where {heading(target.column)} is"
     nearest += f" {_format_column(row, target.column)}"
-    left, right = heading(target.column), target.right if target.number is not None else heading(target.right)
+    name, right = heading(target.column), target.right if target.number is not None else heading(target.right)
     right_note = f" and {right} is {_format_column(row, target.right)}" if target.number is None else ""
-    sentence = f"no crossing between {sought.name} = {low} and {high}: {left} stays {side} {right}; {nearest}{right_note}."
+    sentence = f"no crossing between {sought.name} = {low} and {high}: {name} stays {side} {right}; {nearest}{right_note}."
     return Solution(table, 0, sentence)
 
 

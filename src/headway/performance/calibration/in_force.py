@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.core.units import Number
 from headway.performance.calibration.clashes import Clash
-from headway.performance.calibration.key import HALF_LIFE, TRAINING, RunKey
+from headway.performance.calibration.key import TRAINING, RunKey, left_after
 from headway.performance.calibration.observation import Observation, profile_of
 from headway.performance.calibration.posterior import Posterior, months, posterior
 from headway.performance.calibration.profile import Profile, observations_of
@@ -109,8 +109,7 @@ class Calibrations:
         age = max((months(month) - months(newest) for month, newest in uses), default=0.0)
         if age <= OLD:
             return ""
-        rest = f"half of what runs say of TPOT is left after {HALF_LIFE:g}, and of TTFT nothing"
-        return f"the newest of these runs is {age:.0f} months old: {rest}; newer ones say more"
+        return f"the newest of these runs is {age:.0f} months old: {left_after(age)}; newer ones say more"
 
     def _narrower(self) -> list[str]:
         """How much narrower the first of NAMES is, of those that the answer has."""

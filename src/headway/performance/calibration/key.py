@@ -92,6 +92,19 @@ def correlation(first: RunKey, second: RunKey, months: float) -> tuple[float, ..
     return tuple(values)
 
 
+def left_after(age: float) -> str:
+    """What so many months leave of what a served run says, part by part.
+
+    >>> left_after(8.0)
+    "of what it says of a step 50 % is left, of the host's launches, a run's start and TTFT by itself nothing; each part goes back to its \
+prediction at its own pace, so that a slow run may leave a little less than the prediction, within the interval"
+    """
+    passing = round(100 * age_correlation(age, PASSING_HALF_LIFE))
+    rest = f"a step {100 * age_correlation(age, HALF_LIFE):.0f} % is left, of the host's launches, a run's start and TTFT by itself"
+    pace = "each part goes back to its prediction at its own pace, so that a slow run may leave a little less than the prediction"
+    return f"of what it says of {rest} {f'{passing} %' if passing else 'nothing'}; {pace}, within the interval"
+
+
 def applies(first: RunKey, second: RunKey, months: float) -> bool:
     """Whether a run of one deployment says anything of another."""
     return max(correlation(first, second, months)) >= LEAST_SHARE
