@@ -413,7 +413,7 @@ class Breakeven(Question):
     on = field(kind="machine", word="MACHINE", help="h100-sxm, gb200-nvl72, ...: as many as it takes", default=REQUIRED)
     sheet = field(
         kind="sheet", word="NAME,...", default="",
-        help="the API: claude-haiku, groq/gpt-oss-120b, mine.toml; several with commas (default the cheapest that sells this model)",
+        help="the API: claude-haiku, groq/gpt-oss-120b, mine.toml; several with commas (default the model's cheapest)",
     )  # fmt: skip
     mode = field(kind="word", word="NAME,...", help="standard (default), batch, flex, ...: the cheapest of these", default="standard")
     cache = field(kind="number", word="TIME,...", help="5min,1h,none: times to live (default the cheapest that a sheet sells)", default="")

@@ -200,7 +200,8 @@ def picture(rows: Sequence[Row], known: Sequence[Row], view: View) -> Picture:
     sheets = list(dict.fromkeys(row["sheet"] for row in rows))
     tip = next((row for row in known if row["kind"] == "tip" and row["sheet"] == sheets[0]), None)
     ends = _open_ends(tip, points)
-    parts: list[Any] = [plot.Span(start=ends[0], end=ends[1], text="break-even, 90 %")] if ends else []
+    first = "first " if _last(known, sheets[0]) else ""
+    parts: list[Any] = [plot.Span(start=ends[0], end=ends[1], text=f"{first}break-even, 90 %")] if ends else []
     tones = ("kv", "network", "weights", "whole")
     for place, name in enumerate(sheets):
         line = [{"x": row["requests_per_day"], "y": row["api_usd_per_month"]} for row in points if row["sheet"] == name]

@@ -239,8 +239,7 @@ def _sentence(table: Table, sought: SolveInput, target: Condition, count: int) -
         return f"{target} is crossed between {sought.name} = {_input(below, sought)} and {_input(above, sought)}, the values it can have."
     where = " and at ".join(_input(row["solution"], sought) for row in rows)
     misfit = next((row["why"] for row in rows if not row.get("fits", True)), "")
-    says = f"{heading(target.column)} = {heading(target.right) if target.number is None else target.right}"
-    return f"{says} at {heading(sought.name)} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
+    return f"{target} at {heading(sought.name)} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
 
 
 def _input(value: float, sought: SolveInput) -> str:
