@@ -178,11 +178,13 @@ export class View {
     const isLast = () => mine === this.asked;
     this.answer.setAttribute('aria-busy', 'true');
     this.waiting(of);
+    let others = null;
     try {
       const progress = (done, total) => { if (isLast()) this.showProgress(done, total); };
       const drafted = (answer) => { if (isLast()) this.showDraft(answer, of, isLast); };
       const answer = await (this.view.heavy ? run(question, progress, drafted) : ask(question));
-      if (isLast()) await this.showAnswer(answer, question, of, isLast);
+      if (isLast()) others = await this.showAnswer(answer, question, of, isLast);
+      if (this.view.waits) { await others?.(); others = null; } // what it offers next ends what is drawn for this
     } catch (error) { if (isLast()) this.say(error, of); } finally {
       if (isLast()) {
         this.pictures.querySelector('.ghost')?.remove();
@@ -190,6 +192,7 @@ export class View {
         this.answer.setAttribute('aria-busy', 'false');
       }
     }
+    await others?.().catch((error) => { if (isLast()) this.say(error, of); });
   }
 
   // The answer as far as it is measured: nothing of it unfolds yet, since to ask would end the run.
@@ -198,7 +201,7 @@ export class View {
     const { columns, rows } = answer.table;
     replace(this.rest, wide('Table of the numbers so far', table(columns, rows, (cell) => cell.text)));
     this.parts.show(of, this.headline, this.rest);
-    await this.showPictures(answer, of, isLast);
+    await (await this.showPictures(answer, of, isLast))();
   }
 
   // What went wrong with these inputs; what stands below belongs to those before.
@@ -248,7 +251,7 @@ export class View {
     this.keep.last = { answer: answer.answer, whose: answer.whose, figures: this.chosenFigures(answer).map((figure) => ({ label: nameOf(figure), text: figure.text })), command: answer.command };
     this.keep.offer.hidden = false;
     this.parts.show(of, this.headline, this.figures, this.keep.offer, this.command, this.rest);
-    if (answer.pictures) await this.showPictures(answer, of, isLast);
+    return answer.pictures ? this.showPictures(answer, of, isLast) : null;
   }
 
   showFigures(answer, asked) {
@@ -271,6 +274,7 @@ export class View {
     return this.view.figures.map((key) => answer.figures.find((figure) => figure.key === key)).filter(Boolean).slice(0, FIGURES);
   }
 
+  // The first picture; what this gives draws the others, which lie below it.
   async showPictures(answer, of, isLast) {
     const names = answer.pictures.map((picture) => picture.name);
     if (names.length !== this.charts.size || names.some((name) => !this.charts.has(name))) {
@@ -281,7 +285,14 @@ export class View {
       const moved = this.charts.get(this.view.live ? this.first : 'batch') ?? this.charts.get(this.first);
       if (this.form.sliders.size) moved?.node.before(this.form.slides);
     }
-    for (const picture of answer.pictures) if (isLast()) await this.draw(of, picture);
+    const [first, ...others] = answer.pictures;
+    if (first) await this.draw(of, first);
+    return async () => {
+      for (const picture of others) {
+        await new Promise((resolve) => setTimeout(resolve)); // what stands is painted
+        if (isLast()) await this.draw(of, picture);
+      }
+    };
   }
 
   // Pages whose answers can go by the runs just read.
