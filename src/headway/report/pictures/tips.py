@@ -43,13 +43,10 @@ class Tips:
     def rows(self, place: Callable[[float, float], tuple[float, float]]) -> list[Row]:
         """A row for each point, and for each place of the x axis at which lines are read: px, words, and what picking it asks."""
         rows = [self._row([place(x, y)], entry) for x, y, entry in self.points]
-        last = -APART
-        for x in self._places():
-            values = [
-                (name, float(np.interp(x, [at for at, _ in line], [value for _, value in line])))
-                for name, line in self.lines
-                if line[0][0] <= x <= line[-1][0]
-            ]
+        last, places = -APART, self._places()
+        lines = [(name, line[0][0], line[-1][0], np.interp(places, *zip(*line, strict=True)).tolist()) for name, line in self.lines]
+        for at, x in enumerate(places):
+            values = [(name, heights[at]) for name, first, end, heights in lines if first <= x <= end]
             spots = [place(x, y) for _, y in values if self.y.holds(y)]
             if spots and spots[0][0] - last >= APART:
                 last = spots[0][0]
