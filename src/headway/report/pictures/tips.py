@@ -44,7 +44,10 @@ class Tips:
         """A row for each point, and for each place of the x axis at which lines are read: px, words, and what picking it asks."""
         rows = [self._row([place(x, y)], entry) for x, y, entry in self.points]
         last, places = -APART, self._places()
-        lines = [(name, line[0][0], line[-1][0], np.interp(places, *zip(*line, strict=True)).tolist()) for name, line in self.lines]
+        lines = [
+            (name, line[0][0], line[-1][0], np.interp(places, [x for x, _ in line], [y for _, y in line]).tolist())
+            for name, line in self.lines
+        ]
         for at, x in enumerate(places):
             values = [(name, heights[at]) for name, first, end, heights in lines if first <= x <= end]
             spots = [place(x, y) for _, y in values if self.y.holds(y)]
