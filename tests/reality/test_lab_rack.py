@@ -138,6 +138,8 @@ def test_a_worker_that_fails_or_ends_is_one_line():
 
 
 PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background without Ctrl-C
 from headway.reality.lab.workers import WorkerGroup
 from support.rack_part import Sleeper
 with WorkerGroup(count=2, memory_bytes=4096) as workers:
@@ -156,7 +158,7 @@ def test_who_stops_leaves_no_process_and_no_memory(number: signal.Signals):
         assert program.stdout is not None
         name, *pids = program.stdout.readline().split()
         (os.killpg if number == signal.SIGINT else os.kill)(program.pid, number)
-        program.wait()
+        program.wait(60)
     for _ in range(1000):  # they end by themselves, a moment later
         if not any(map(runs, pids)) and not is_there(name):
             return
