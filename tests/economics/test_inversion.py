@@ -315,7 +315,7 @@ def test_price__inversion_of_a_sheet(capsys: pytest.CaptureFixture[str]) -> None
     assert answer["explain"]["kv"]["equation"].startswith("kv_slope_bound * eff_memory / ") and answer["columns"]["value"]["doc"]
     assert main(["price", "--sheet", "claude-opus"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("claude-opus") and "not identified: mfu, kv, batch" in text and "what would narrow it" in text
+    assert text.startswith("claude-opus") and "not identified: MFU, KV, batch" in text and "what would narrow it" in text
     assert "claude-opus is no model of its own: this is claude-opus-5.5" in text and "a straight line on both prices alone says" in text
 
 

@@ -320,11 +320,12 @@ def borrowed_costs(chip: Chip) -> str:
     """Which fitted costs a hypothetical chip borrows, as part of a sentence; "" for a chip of the catalogue."""
     if not chip.hypothetical:
         return ""
+    name = chip.name.replace("_", "-")  # as one types it
     if chip.efficiency is not None:
-        return f"{chip.name} borrows engine costs fitted to A100, H100, H200 and B200"
+        return f"{name} borrows engine costs fitted to A100, H100, H200 and B200"
     if chip.like and family(chip) != OTHER_FAMILY:
-        return f"{chip.name} borrows kernel, link and engine costs fitted to {family(chip)} chips such as {chip.like}"
-    return f"{chip.name} borrows kernel, link and engine costs fitted to A100, H100, H200 and B200"
+        return f"{name} borrows kernel, link and engine costs fitted to {family(chip)} chips such as {chip.like}"
+    return f"{name} borrows kernel, link and engine costs fitted to A100, H100, H200 and B200"
 
 
 def achieved_efficiency(

@@ -133,9 +133,9 @@ def headline(task: Any, prediction: Any, cause: Any) -> str:
     return sentence(start, f"; {cause.name} {take} {percent(share)} of it")
 
 
-def _compared(name: str, measured: float, estimate: Estimate | None) -> str:
+def _compared(name: str, measured: float | None, estimate: Estimate | None) -> str:
     """A measured time beside its prediction, and the error of that."""
-    if estimate is None:
+    if estimate is None or not measured:
         return f"{name} is {seconds(measured)}"
     off = "" if is_loose(estimate.low, estimate.high) else f" ({error(estimate.expected / measured)})"
     return f"{name} is {seconds(measured)}, predicted {_expected(estimate)}{off}"
