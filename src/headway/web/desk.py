@@ -128,7 +128,7 @@ class Desk:
         self.folder = ""  # where workers have theirs; none where nothing can be written
         self.is_ready, self.is_closed = asyncio.Event(), False
 
-    async def open(self) -> None:
+    async def warm(self) -> None:
         """Start a worker of each kind."""
         with contextlib.suppress(OSError):
             self.folder = tempfile.mkdtemp(prefix="headway-web-")

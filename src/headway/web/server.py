@@ -73,7 +73,7 @@ def serve(host: str, port: int, state: Callable[[], str], open_browser: bool) ->
 
 
 async def _serve(sock: socket.socket, host: str, state: Callable[[], str], open_browser: bool) -> None:
-    opening = asyncio.create_task((desk := Desk()).open())
+    opening = asyncio.create_task((desk := Desk()).warm())
     await asyncio.sleep(0)  # the first worker starts, and loads beside all that follows
     try:
         server = _server(sock, host, state, desk, open_browser)
