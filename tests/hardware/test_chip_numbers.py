@@ -57,7 +57,7 @@ def test_chip__first_sentence_says_which_costs_it_borrows(cli: Cli) -> None:
         return cli("serve", "llama-3.1-8b", "--batch", "8", "--context", "8k", "--on", on).out.split("\n")[0]
 
     assert "borrows kernel, link and engine costs fitted to A100, H100, H200 and B200" in first(f"({FACTS})")
-    assert "fitted to hopper chips such as h100_sxm" in first(H100)
+    assert "fitted to hopper chips such as h100-sxm" in first(H100)
     assert "borrows" not in first("h100")
     assert any("borrows" in note for note in cli("serve", "llama-3.1-8b", "--on", f"({FACTS})", "-o", "json").json["notes"])
 

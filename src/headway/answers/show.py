@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.answers import arguments, calibrate
 from headway.core import schema
+from headway.core.catalog import fold
 from headway.core.columns import Column
 from headway.core.errors import BadValue, check_known
 from headway.core.listing import Listing, cell, clean, computed, format_value, remade
@@ -105,7 +106,7 @@ def _known(name: str, entries: Sequence[FactEntry]) -> str:
     values = {key: f"{format_value(clean(entry.value), entry.unit)}{words}" for entry in entries if entry.value is not None
               for key, words in HEADLINE.items() if entry.key.removeprefix("chip.") == key}  # fmt: skip
     known = sum(entry.value is not None for entry in entries)
-    return sentence(f"{name.replace('_', '-')}: {known} of {len(entries)} facts known", *(f", {text}" for text in values.values()))
+    return sentence(f"{fold(name)}: {known} of {len(entries)} facts known", *(f", {text}" for text in values.values()))
 
 
 def _document(chip: Chip) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.core import catalog
-from headway.core.catalog import Catalog, default_catalog
+from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.errors import BadFile, MissingFact, nearest
 from headway.core.quantity import default, known
 from headway.core.units import Number, Second
@@ -320,11 +320,11 @@ def borrowed_costs(chip: Chip) -> str:
     """Which fitted costs a hypothetical chip borrows, as part of a sentence; "" for a chip of the catalogue."""
     if not chip.hypothetical:
         return ""
-    name = chip.name.replace("_", "-")  # as one types it
+    name = fold(chip.name)
     if chip.efficiency is not None:
         return f"{name} borrows engine costs fitted to A100, H100, H200 and B200"
     if chip.like and family(chip) != OTHER_FAMILY:
-        return f"{name} borrows kernel, link and engine costs fitted to {family(chip)} chips such as {chip.like}"
+        return f"{name} borrows kernel, link and engine costs fitted to {family(chip)} chips such as {fold(chip.like)}"
     return f"{name} borrows kernel, link and engine costs fitted to A100, H100, H200 and B200"
 
 

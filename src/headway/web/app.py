@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headway.core.errors import BadValue, HeadwayError
 from headway.web import pages, permitted, single_file
-from headway.web import question as asking
+from headway.web import question as page_question
 from headway.web.desk import Busy, Desk, Late
 from headway.web.guard import BODY_S, Guard
 
@@ -91,12 +91,12 @@ def _error(status: int, text: str) -> Response:
     return JSONResponse({"error": " ".join(text.split())}, status, AGAIN if status == 503 else None)
 
 
-def _job(document: dict[str, Any]) -> tuple[dict[str, Any], asking.PageQuestion | None]:
+def _job(document: dict[str, Any]) -> tuple[dict[str, Any], page_question.PageQuestion | None]:
     """A job from a request: one of the blackboard, or a question, which is checked here already."""
     kind = document.pop("kind", "ask")
     if kind != "ask" and kind not in BOARD:
         raise permitted.Refused(f"no such kind of question: {str(kind)[:40]!r}")
-    return {"kind": kind, "query": document}, asking.question(document) if kind == "ask" else None
+    return {"kind": kind, "query": document}, page_question.question(document) if kind == "ask" else None
 
 
 async def _ask(desk: Desk, request: Request) -> Response:

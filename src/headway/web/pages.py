@@ -21,7 +21,7 @@ from headway.core.question import WHAT_IF, QuestionField
 from headway.models import config
 from headway.report.printed import PRINTED
 from headway.web import permitted
-from headway.web import question as asking
+from headway.web import question as page_question
 
 MOST_STEPS = 400
 # Short words of flags, in full.
@@ -80,7 +80,7 @@ def pages() -> dict[str, Any]:
 
 def _sliders(view: dict[str, Any]) -> dict[str, Any]:
     """Stops of a view's sliders; the values that the view and its presets start from are among them."""
-    flags_by_name = asking.flags_of(asking.asked_by(view["verb"], view["words"]))
+    flags_by_name = page_question.flags_of(page_question.asked_by(view["verb"], view["words"]))
     starts = [place.get("flags", {}) for place in (view, *view.get("preset", ()))]
     return {
         name: steps([text, *(flags[name] for flags in starts if name in flags)], number_field(flags_by_name[name]))
@@ -111,7 +111,7 @@ def steps(texts: list[str], field: schema.Field) -> list[dict[str, str]]:
 def verb(name: str) -> dict[str, Any]:
     """The controls of a verb, in the groups and the order of its help."""
     check_known("verb of a page", name[:60], permitted.VERBS)
-    question = asking.asked_by(name, ["serve"] if name == "solve" else [])
+    question = page_question.asked_by(name, ["serve"] if name == "solve" else [])
     groups: dict[str, list[dict[str, Any]]] = {}
 
     def group_place(flag: QuestionField) -> int:
@@ -120,7 +120,7 @@ def verb(name: str) -> dict[str, Any]:
             return 0 if flag.field.place else 1
         return 5 if flag.into else {WHAT_IF.title: 4, PRINTED.title: 3}.get(flag.group, 2)
 
-    for flag in sorted(filter(permitted.kind_of, asking.flags_of(question).values()), key=group_place):
+    for flag in sorted(filter(permitted.kind_of, page_question.flags_of(question).values()), key=group_place):
         title = flag.group or ("Positional arguments" if flag.field.place else "Options")
         title = title.split(":")[0].split("(")[0].strip()  # without what follows its colon
         groups.setdefault(title[:1].upper() + title[1:], []).append(control(flag))
@@ -178,7 +178,7 @@ def nearest_stop(page: str, view: str, flag: str, word: str) -> int:
     slider = _sliders(entry).get(flag, []) if entry else []
     if not slider:
         raise BadValue("flag", flag, "a flag with a slider")
-    field = number_field(asking.flags_of(asking.asked_by(entry["verb"], entry["words"]))[flag])
+    field = number_field(page_question.flags_of(page_question.asked_by(entry["verb"], entry["words"]))[flag])
     value = float(schema.scalar(word, field, f"--{flag}"))
     values = [float(schema.scalar(stop["word"], field, f"--{flag}")) for stop in slider]
     return min(range(len(values)), key=lambda place: abs(values[place] - value))

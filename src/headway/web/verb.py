@@ -16,7 +16,7 @@ from headway.core.errors import BadValue, UnknownName
 from headway.core.question import texts_of
 from headway.evidence.lecture import inputs
 from headway.web import pages, permitted
-from headway.web import question as asking
+from headway.web import question as page_question
 from headway.web.questions import OWN_FIELDS
 
 CLAIM = re.compile(r"[A-Za-z]{2,3}-\d{1,3}")
@@ -75,7 +75,7 @@ def state(words: Sequence[str], flags: Sequence[tuple[str, str]]) -> str:
         raise UnknownName("page or verb", first, known, "one of " + ", ".join(known))
     has_sheet = any(name == "sheet" for name, _ in flags)  # a price list has a view of its own
     page, view = next((place for place in views[first] if place[1] == "sheet" and has_sheet), views[first][0])
-    rest = [] if first in asking.UPLOADS else rest
+    rest = [] if first in page_question.UPLOADS else rest
     return f"/{page}?{urlencode([('view', view), *(('w', word) for word in rest), *flags])}"
 
 
