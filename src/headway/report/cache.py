@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core import schema
-from headway.core.catalog import fold
 from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Rows, format_value
@@ -164,7 +163,7 @@ def drain(rows: Rows, view: View) -> Picture:
     if not ladder:
         raise BadValue("--plot", "no tier with a bandwidth", "tiers that are read")
     names, texts = [_look(row["tier"], 0)[0] for row in ladder], [format_value(row["drain_s"], "s") for row in ladder]
-    labels = names if view.is_narrow else [f"{name}: {fold(row['device'])}" for name, row in zip(names, ladder, strict=True)]
+    labels = names if view.is_narrow else [f"{name}: {row['device'].replace('_', '-')}" for name, row in zip(names, ladder, strict=True)]
     panel = dots.Dots(name="drain", rows=ladder, key="drain_s", labels=labels, texts=texts, unit="s", meaning="kv", references=LIFETIMES,
                       title="Capacity over read bandwidth (log)")  # fmt: skip
     caption = "A tier pays for caches held about as long as it takes to drain; providers sell lifetimes of 5 minutes and 1 hour."

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headway.core.catalog import fold
 from headway.core.errors import BadValue
 from headway.report.pictures.frame import Picture, View, compose
 from headway.report.pictures.plot import Note, Part, Plot, Series
@@ -62,7 +61,7 @@ def year(row: Mapping[str, Any]) -> float:
 def _plot(rows: Rows, quantity: Quantity, sides: Sides, middles: Rows, number: int, columns: int) -> Plot:
     key, words, unit = quantity
     points = [
-        {"x": row["at"], "y": row[key], "name": fold(row[sides.name]), "lit": sides.is_lit(row)} for row in rows if row.get(key)
+        {"x": row["at"], "y": row[key], "name": row[sides.name].replace("_", "-"), "lit": sides.is_lit(row)} for row in rows if row.get(key)
     ]
     points = [{**row, "tip": f"{row['name']}, {tick_text(row['x'], 'year')}: {tick_text(row['y'], unit)}"} for row in points]
     parts: list[Part] = []
